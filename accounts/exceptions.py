@@ -110,3 +110,9 @@ class HostileManifest(ManifestErrors):
     """YAML that is too large, too deep or uses aliases."""
 
     reason = "HostileManifest"
+
+
+class ManifestTooLarge(HostileManifest):
+    """More bytes than one call may have."""
+
+    reason = "TooLarge"

@@ -1,14 +1,22 @@
 """What every view in a cluster knows of its request."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ClassVar, Final
 
+from django.db import transaction
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
+from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
+from rest_framework.response import Response
 
+from accounts.api.flags import flag
 from accounts.exceptions import NotFound
 from accounts.models import Cluster
 from accounts.services.access import Access, Verb
+
+DRY_RUN: Final = "dry_run"
 
 
 class ClusterView(GenericAPIView[Any]):
@@ -19,6 +27,13 @@ class ClusterView(GenericAPIView[Any]):
     keyset: tuple[str, ...] = ("id",)
     writes_what_is_mirrored: ClassVar[bool] = True
     """Whether a write of this view is refused where our rows only repeat what the cluster says."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """As DRF's; a write with `dry_run=true` is done in a transaction that is taken back."""
+        super().initial(request, *args, **kwargs)
+        method = request.method or ""
+        if method not in SAFE_METHODS and flag(request, DRY_RUN):
+            setattr(self, method.lower(), _taken_back(getattr(self, method.lower(), self.http_method_not_allowed)))
 
     def require(self, verb: Verb, kind: str, namespace: str = "", name: str = "") -> None:
         """Raises `NotPermitted`; for a namespace whose objects the user may not even know of, `NotFound`."""
@@ -36,3 +51,18 @@ def json_object(data: Any) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         raise ValidationError({"": "The body must be a JSON object."})
     return data
+
+
+def _taken_back(handler: Callable[..., Response]) -> Callable[..., Response]:
+    """What the handler would answer: its rows are rolled back, and nobody is woken for them."""
+
+    @wraps(handler)
+    def handle(*args: Any, **kwargs: Any) -> Response:
+        with transaction.atomic():
+            response = handler(*args, **kwargs)
+            transaction.set_rollback(True)
+        del response["ETag"]  # of a state that is not stored
+        del response["Location"]
+        return response
+
+    return handle

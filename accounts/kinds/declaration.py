@@ -229,8 +229,6 @@ class Kind(ManifestKind):
     dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Version -> the fields that later ones do not have: taken with a warning."""
     prefetch: tuple[str, ...] = ()
-    editable: bool = False
-    """Whether REST takes changes of single objects."""
     mirrored: bool = True
     """Whether a cluster has such objects: where it alone changes them, ours are not edited."""
 

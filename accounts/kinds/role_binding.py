@@ -39,7 +39,6 @@ ROLE_BINDING: Final = Kind(
     description="A role of a user or of a group.",
     model=RoleBinding,
     spec_required=True,
-    editable=True,
     mirrored=False,
     check=_check,
     fields=(

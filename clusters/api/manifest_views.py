@@ -7,23 +7,26 @@ import orjson
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
+from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
-from accounts.api.scope import ClusterView
+from accounts.api.scope import DRY_RUN, ClusterView
 from accounts.exceptions import InvalidRequest
 from accounts.services.apply_result import Action
-from clusters.manifests import ApplyResult, apply_manifests, get_manifests, kind_named, to_yaml
+from clusters.manifests import ApplyResult, apply_manifests, delete_manifest, get_manifests, kind_named, to_yaml
 from queues.api.filters import query_text
 from queues.manifests.documents import MAX_BYTES
 from queues.services.visibility import Reader
 
 _YAML = "application/yaml"
+_JSON = "application/json"
+_OUT = {(200, _YAML): OpenApiTypes.STR, (200, _JSON): OpenApiTypes.OBJECT}
 
 
 class _TextParser(BaseParser):
@@ -55,7 +58,7 @@ class _JSONParser(_TextParser):
 
 
 class YAMLRenderer(BaseRenderer):
-    """For clients that accept YAML only: an error is written as JSON, which is YAML."""
+    """For clients that accept YAML only; manifests are YAML already, so this writes errors (A16)."""
 
     media_type = _YAML
     format = "yaml"
@@ -64,7 +67,7 @@ class YAMLRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         """The bytes."""
-        return orjson.dumps(data, default=str)
+        return to_yaml([orjson.loads(orjson.dumps(data, default=str))]).encode()
 
 
 class AppliedObjectSerializer(serializers.Serializer[Any]):
@@ -85,12 +88,21 @@ class ApplyWarningSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
+class SkippedDocumentSerializer(serializers.Serializer[Any]):
+    """A document of an unsupported kind that was passed by."""
+
+    document = serializers.IntegerField(help_text="Counts from 0 in the call.")
+    kind = serializers.CharField(allow_blank=True)
+    message = serializers.CharField()
+
+
 class ApplyResultSerializer(serializers.Serializer[Any]):
     """What an apply did, or would do."""
 
     dry_run = serializers.BooleanField()
     objects = AppliedObjectSerializer(many=True)
     warnings = ApplyWarningSerializer(many=True)
+    skipped = SkippedDocumentSerializer(many=True)
 
 
 class ManifestsView(ClusterView):
@@ -106,9 +118,10 @@ class ManifestsView(ClusterView):
             OpenApiParameter("set", str, description="Names what is applied together."),
             OpenApiParameter("prune", bool, description="Remove what that set applied earlier and no longer holds."),
             OpenApiParameter("force", bool, description="With prune: end workloads that hold quota, too."),
+            OpenApiParameter("skip_unsupported", bool, description="Pass by documents of unsupported kinds."),
             IDEMPOTENCY_KEY,
         ],
-        request={_YAML: OpenApiTypes.STR},
+        request={_YAML: OpenApiTypes.STR, _JSON: OpenApiTypes.OBJECT},
         responses={200: ApplyResultSerializer},
     )
     @done_once
@@ -118,20 +131,28 @@ class ManifestsView(ClusterView):
             self.cluster,
             cast("bytes", request.data or b""),  # a request without a body has an empty form
             user=request.user,
-            dry_run=_flag(request, "dry_run"),
+            dry_run=flag(request, DRY_RUN),
             applied_set=query_text(request.query_params, "set"),
-            prune=_flag(request, "prune"),
-            force=_flag(request, "force"),
+            prune=flag(request, "prune"),
+            force=flag(request, "force"),
+            skip_unsupported=flag(request, "skip_unsupported"),
         )
         return Response(_result_json(result))
 
 
+class MarkedSerializer(serializers.Serializer[Any]):
+    """An object that is marked for deletion."""
+
+    message = serializers.CharField(help_text="What holds it.")
+
+
 class _ManifestsOutView(ClusterView):
     serializer_class = ApplyResultSerializer
+    writes_what_is_mirrored = False  # delete_manifest knows which of its kinds are
     renderer_classes = (*cast("list[type[BaseRenderer]]", api_settings.DEFAULT_RENDERER_CLASSES), YAMLRenderer)
 
     def manifests(self, kind: str, namespace: str = "", name: str = "") -> HttpResponse:
-        """The objects of the kind (and of that name) that the user may see, as YAML."""
+        """The objects of the kind (and of that name) that the user may see: YAML, or JSON for who asks for that."""
         found = kind_named(kind)
         if found.namespaced and name and not namespace:
             raise InvalidRequest(f"A {found.name} has a namespace: ask for {kind}/NAMESPACE/{name}/.")
@@ -144,13 +165,29 @@ class _ManifestsOutView(ClusterView):
             reader = Reader(self.access, self.cluster)
             seen = (manifest for manifest in manifests if self.access.sees(manifest["metadata"]["namespace"]))
             manifests = [reader.manifest(manifest) for manifest in seen]
+        if _wants_json(self.request):
+            body = manifests[0] if name else {"apiVersion": "v1", "kind": "List", "items": manifests}
+            return HttpResponse(orjson.dumps(body, default=str), content_type=_JSON)
         return HttpResponse(to_yaml(manifests), content_type=f"{_YAML}; charset=utf-8")
+
+    def remove(self, kind: str, namespace: str = "", name: str = "") -> Response:
+        """204, or 202 and what holds the object: it goes when nothing does any more."""
+        found = kind_named(kind)
+        if found.namespaced != bool(namespace):
+            rule = f"ask for {kind}/NAMESPACE/{name}/" if found.namespaced else f"ask for {kind}/{name}/"
+            raise InvalidRequest(f"A {found.name} has {'a' if found.namespaced else 'no'} namespace: {rule}.")
+        if found.namespaced and not self.access.may_in_tree(found.name):
+            self.require("view", found.name, namespace, name)
+        waiting = delete_manifest(self.cluster, found, namespace, name, access=self.access)
+        if not waiting:
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        return Response({"message": waiting}, status.HTTP_202_ACCEPTED)
 
 
 class KindManifestsView(_ManifestsOutView):
     """`manifests/{kind}/`."""
 
-    @extend_schema(operation_id="manifests_list", responses={(200, _YAML): OpenApiTypes.STR})
+    @extend_schema(operation_id="manifests_list", responses=_OUT)
     def get(self, request: Request, kind: str) -> HttpResponse:
         """All objects of a kind that the user may see, as manifests that apply again unchanged."""
         return self.manifests(kind)
@@ -159,26 +196,35 @@ class KindManifestsView(_ManifestsOutView):
 class ManifestView(_ManifestsOutView):
     """`manifests/{kind}/{name}/`."""
 
-    @extend_schema(responses={(200, _YAML): OpenApiTypes.STR})
+    @extend_schema(responses=_OUT)
     def get(self, request: Request, kind: str, name: str) -> HttpResponse:
-        """An object that has no namespace, as a manifest that applies again unchanged."""
+        """An object that has no namespace, with its status, as a manifest that applies again unchanged."""
         return self.manifests(kind, name=name)
+
+    @extend_schema(operation_id="manifests_destroy", responses={204: None, 202: MarkedSerializer})
+    def delete(self, request: Request, kind: str, name: str) -> Response:
+        """Delete an object that has no namespace; the Configuration, which has no name either, is called `default`."""
+        return self.remove(kind, name=name)
 
 
 class NamespacedManifestView(_ManifestsOutView):
     """`manifests/{kind}/{namespace}/{name}/`."""
 
-    @extend_schema(operation_id="manifests_retrieve_namespaced", responses={(200, _YAML): OpenApiTypes.STR})
+    @extend_schema(operation_id="manifests_retrieve_namespaced", responses=_OUT)
     def get(self, request: Request, kind: str, namespace: str, name: str) -> HttpResponse:
-        """An object of a namespace, as a manifest that applies again unchanged."""
+        """An object of a namespace, with its status, as a manifest that applies again unchanged."""
         return self.manifests(kind, namespace, name)
 
+    @extend_schema(operation_id="manifests_destroy_namespaced", responses={204: None, 202: MarkedSerializer})
+    def delete(self, request: Request, kind: str, namespace: str, name: str) -> Response:
+        """Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make."""
+        return self.remove(kind, namespace, name)
 
-def _flag(request: Request, name: str) -> bool:
-    value = query_text(request.query_params, name)
-    if value not in {"", "true", "false"}:
-        raise InvalidRequest(f"{name} must be true or false, not {value!r}.")
-    return value == "true"
+
+def _wants_json(request: Request) -> bool:
+    """Whether JSON is asked for by name: who accepts anything gets YAML."""
+    accepts = request.headers.get("Accept", "")
+    return request.query_params.get("format") == "json" or (_JSON in accepts and _YAML not in accepts)
 
 
 def _result_json(result: ApplyResult) -> dict[str, Any]:
@@ -186,6 +232,14 @@ def _result_json(result: ApplyResult) -> dict[str, Any]:
     return {
         "dry_run": result.dry_run,
         "objects": [key | {"outcome": applied.action} for key, applied in zip(keys, result.objects, strict=True)],
+        "skipped": [
+            {
+                "document": mistake.document,
+                "kind": str(mistake.value or ""),
+                "message": f"{mistake.path}: {mistake.rule}",
+            }
+            for mistake in result.skipped
+        ],
         "warnings": [
             key | {"message": warning}
             for key, applied in zip(keys, result.objects, strict=True)

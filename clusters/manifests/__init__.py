@@ -1,7 +1,16 @@
 """Apply and get over all kinds: what `manage.py apply`, `manage.py get` and the REST API's manifests/ stand on."""
 
 from clusters.manifests.apply import ApplyResult, apply_documents, apply_manifests
+from clusters.manifests.delete import delete_manifest
 from clusters.manifests.get import get_manifests, to_yaml
 from clusters.manifests.kinds import kind_named
 
-__all__ = ["ApplyResult", "apply_documents", "apply_manifests", "get_manifests", "kind_named", "to_yaml"]
+__all__ = [
+    "ApplyResult",
+    "apply_documents",
+    "apply_manifests",
+    "delete_manifest",
+    "get_manifests",
+    "kind_named",
+    "to_yaml",
+]

@@ -43,7 +43,7 @@ User = AbstractBaseUser | AnonymousUser | None
 
 LOCAL_ACTOR = "manage.py"
 _MAX_SET_NAME = 253
-_OURS: Final = ("Configuration", "ConfigMap", "RoleBinding")
+OURS: Final = ("Configuration", "ConfigMap", "RoleBinding")
 """They say how we read a cluster: also of one whose objects only the cluster itself changes."""
 _FIRST_JOB_KIND = next(iter(JOB_KINDS))
 _LOCK = 0x6B756575
@@ -56,6 +56,8 @@ class ApplyResult:
 
     objects: tuple[Applied, ...]
     dry_run: bool = False
+    skipped: tuple[LocatedError, ...] = ()
+    """The documents of unsupported kinds that were passed by."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -74,14 +76,15 @@ def apply_manifests(
     applied_set: str = "",
     prune: bool = False,
     force: bool = False,
+    skip_unsupported: bool = False,
     now: datetime | None = None,
 ) -> ApplyResult:
     """Store the documents of a YAML text, each replacing the object of its name; all of them or none.
 
     `applied_set` names what is applied together; `prune` then removes what that set applied earlier and no longer
-    holds, but no workload with quota unless `force` is given. `dry_run` finds out and stores nothing. Raises
-    `ManifestErrors` (with every mistake located), `HostileManifest`, `UnsupportedKind`, `NotPermitted`
-    and `MirroredFromCluster`.
+    holds, but no workload with quota unless `force` is given. `dry_run` finds out and stores nothing. With
+    `skip_unsupported` documents of unsupported kinds are passed by. Raises `ManifestErrors` (with every mistake
+    located), `HostileManifest`, `UnsupportedKind`, `NotPermitted` and `MirroredFromCluster`.
     """
     documents = read_documents(text)
     return apply_documents(
@@ -92,6 +95,7 @@ def apply_manifests(
         applied_set=applied_set,
         prune=prune,
         force=force,
+        skip_unsupported=skip_unsupported,
         now=now,
     )
 
@@ -105,6 +109,7 @@ def apply_documents(
     applied_set: str = "",
     prune: bool = False,
     force: bool = False,
+    skip_unsupported: bool = False,
     now: datetime | None = None,
 ) -> ApplyResult:
     """As `apply_manifests`, for documents that were read already, from several files perhaps."""
@@ -112,10 +117,10 @@ def apply_documents(
         raise InvalidRequest("prune needs the name of a set: it removes what that set applied earlier.")
     if len(applied_set) > _MAX_SET_NAME:
         raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
-    objects = read_objects(documents, StoredObjects(cluster))
+    objects, skipped = read_objects(documents, StoredObjects(cluster), skip_unsupported=skip_unsupported)
     access = access_of(user, cluster) if user is not None else None
     _authorise(access, objects, prune)
-    if prune or any(found.kind.name not in _OURS for found in objects):
+    if prune or any(found.kind.name not in OURS for found in objects):
         require_not_mirrored(cluster)
     _check_policies(cluster, access, objects)
     actor = user.get_username() if user is not None else LOCAL_ACTOR
@@ -135,7 +140,7 @@ def apply_documents(
         raise Conflict(
             f"Somebody else stored one of these objects at this moment, so nothing was stored; apply again. {error}"
         ) from error
-    return ApplyResult(tuple(applied), dry_run)
+    return ApplyResult(tuple(applied), dry_run, tuple(skipped))
 
 
 def _key(done: Applied) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from accounts.kinds.configuration import write_configuration
+from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from accounts.services import cluster_settings
 from clusters.jobs.registry import JOB_KINDS
@@ -19,6 +20,7 @@ from gpus.services.node_manifests import node_spec
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
 from queues.services.configuration import manifest_of, objects
+from queues.services.object_status import STATUS_READERS
 from queues.services.workload_objects import workload_manifest
 
 
@@ -40,7 +42,7 @@ def get_manifests(
 
 def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str, Any]]]:
     if kind in CONFIGURATION_KINDS:
-        return lambda cluster, filters: map(manifest_of, objects(cluster, CONFIGURATION_KINDS[kind]).filter(**filters))
+        return lambda cluster, filters: _configured(cluster, CONFIGURATION_KINDS[kind], filters)
     if kind in JOB_KINDS:
         return lambda cluster, filters: (
             _ordered(row.manifest)
@@ -49,6 +51,16 @@ def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str
             )
         )
     return {"Workload": _workloads, "Node": _nodes, "ConfigMap": _config_maps, "Configuration": _configuration}[kind]
+
+
+def _configured(cluster: Cluster, kind: Kind, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """With Kueue's status, for kinds that have one."""
+    rows = list(objects(cluster, kind).filter(**filters))
+    reader = STATUS_READERS.get(kind.name)
+    statuses = reader(cluster, rows) if reader is not None and rows else [{}] * len(rows)
+    for row, status in zip(rows, statuses, strict=True):
+        manifest = manifest_of(row)
+        yield {**manifest, "status": status} if status else manifest
 
 
 _ORDER = ("apiVersion", "kind", "name", "namespace", "metadata", "labels", "annotations", "image", "spec")
@@ -64,7 +76,10 @@ def _ordered(value: Any) -> Any:
 
 def _workloads(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
     rows = (
-        Workload.objects.filter(cluster=cluster, **filters).prefetch_related("pod_sets").order_by("namespace", "name")
+        Workload.objects.filter(cluster=cluster, **filters)
+        .select_related("job")
+        .prefetch_related("pod_sets")
+        .order_by("namespace", "name")
     )
     return (_ordered(workload_manifest(row)) for row in rows)
 

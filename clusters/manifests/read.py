@@ -18,6 +18,9 @@ from queues.manifests.documents import Document
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ObjectMeta, ValidationReport
 from scheduling.manifest.field_reader import suggestion
 
+_BESIDE_JOBS = frozenset({"PersistentVolumeClaim", "Secret", "Service", "ServiceAccount", "Role", "ClusterRole"})
+"""Kinds that people keep in one file with their jobs: the cluster has them, and nothing here depends on them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Object:
@@ -33,10 +36,14 @@ class Object:
         return self.kind.name, self.meta.key
 
 
-def read_objects(documents: Sequence[Document], there: Objects | None = None) -> list[Object]:
-    """The objects of a call, Lists unpacked; `there` are those of the cluster that jobs may refer to.
+def read_objects(
+    documents: Sequence[Document], there: Objects | None = None, *, skip_unsupported: bool = False
+) -> tuple[list[Object], list[LocatedError]]:
+    """The objects of a call, Lists unpacked, and what was passed by; `there` are those that jobs may refer to.
 
-    Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are kinds that are not taken.
+    What stands beside a job (a Service, a Secret ...) is passed by, and with `skip_unsupported` every unsupported kind.
+    Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are unsupported kinds, or where
+    nothing else is there.
     """
     reports: list[ValidationReport] = []
     objects: list[Object] = []
@@ -48,10 +55,17 @@ def read_objects(documents: Sequence[Document], there: Objects | None = None) ->
             if found is not None:
                 objects.append(found)
     _refuse_twins(objects)
-    errors = [error for report in reports for error in report.errors]
-    if errors:
-        raise _as_exception(errors)
-    return objects
+    errors: list[LocatedError] = []
+    skipped: list[LocatedError] = []
+    for error in (error for report in reports for error in report.errors):
+        unsupported = error.reason == MistakeReason.UNSUPPORTED_KIND
+        beside = str(error.value) in _BESIDE_JOBS
+        (skipped if unsupported and (skip_unsupported or beside) else errors).append(error)
+    if errors or (skipped and not objects):
+        raise _as_exception(errors or skipped)
+    for report in reports:
+        report.errors = []
+    return objects, skipped
 
 
 def _as_exception(errors: list[LocatedError]) -> ManifestErrors:
@@ -119,11 +133,11 @@ def _refuse_kind(top: FieldReader, api_version: str, name: str) -> None:
         )
         return
     owner = FOREIGN_GROUPS.get(group_of(api_version))
-    whose = f"a {name} of {owner} ({api_version})" if owner else f"{api_version} {name}"
+    whose = f"{name} of {owner} ({api_version})" if owner else f"{api_version} {name}"
     known = ", ".join(KINDS)
-    hint = suggestion(name, KINDS) if kind is None and owner in (None, "Kueue", "Kubernetes") else ""
-    remedy = hint if hint.startswith("Did you mean") else f"Leave it out of this call. Taken are {known}."
-    top.error("kind", f"{whose} is a kind that is not taken yet", remedy, MistakeReason.UNSUPPORTED_KIND)
+    hint = suggestion(name, KINDS) if kind is None and owner in (None, "Kueue") else ""
+    remedy = f"{f'{hint} ' if hint.startswith('Did you mean') else ''}Leave it out of this call. Supported are {known}."
+    top.error("kind", f"Unsupported value: {whose}", remedy, MistakeReason.UNSUPPORTED_KIND)
 
 
 def _refuse_twins(objects: Sequence[Object]) -> None:

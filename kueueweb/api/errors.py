@@ -27,6 +27,7 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.NotPermitted: status.HTTP_403_FORBIDDEN,
     queues.NotFound: status.HTTP_404_NOT_FOUND,
     queues.Conflict: status.HTTP_409_CONFLICT,
+    queues.ManifestTooLarge: status.HTTP_413_REQUEST_ENTITY_TOO_LARGE,
     queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
     queues.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
     queues.PreconditionRequired: status.HTTP_428_PRECONDITION_REQUIRED,
@@ -37,6 +38,8 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
     queues.Unavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
 }
+_SECRET: Final = frozenset({"password", "token", "device_code", "user_code"})
+"""Fields that no error repeats."""
 _REASON: Final[Mapping[str, str]] = {
     "authentication_failed": "AuthenticationFailed",
     "error": "Invalid",
@@ -79,7 +82,10 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
     if problem is None:
         return None
     set_rollback()
-    return Response(_api_exception_body(problem), problem.status_code, headers=_headers(problem))
+    body = _api_exception_body(problem)
+    for mistake in body["errors"]:
+        mistake["value"] = _sent(context.get("request"), mistake["path"])
+    return Response(body, problem.status_code, headers=_headers(problem))
 
 
 def _refusal(error: queues.KueuewebError) -> Response:
@@ -131,13 +137,29 @@ def _as_api_exception(error: Exception) -> drf.APIException | None:
     return None
 
 
+def _sent(request: Any, path: str) -> Any:
+    """What a request says in a query parameter, or in a field of its body, if that is a text or a number."""
+    if request is None or not path:
+        return None
+    if path in request.query_params:
+        return request.query_params[path]
+    try:
+        body = request.data
+    except drf.APIException:  # it cannot be read, which is what the error says
+        return None
+    value = body.get(path) if isinstance(body, Mapping) else None
+    return None if path in _SECRET or not _fits_json(value) else value
+
+
 def _api_exception_body(error: drf.APIException) -> dict[str, Any]:
     codes: Any = error.get_codes()
     code = codes if isinstance(codes, str) else "invalid"
     if isinstance(error, drf.ValidationError):
         mistakes = list(_located_details(error.detail))
         return error_body(
-            "Invalid", f"{mistakes[0]['path']}: {mistakes[0]['rule']}" if mistakes else "Invalid.", mistakes
+            "Invalid",
+            ": ".join(filter(None, (mistakes[0]["path"], mistakes[0]["rule"]))) if mistakes else "Invalid.",
+            mistakes,
         )
     return error_body(_REASON.get(code, code), str(error.detail))
 

@@ -1,6 +1,6 @@
 """Lists by keyset: a page starts after the last row of the one before, so page 1,000 costs what page 1 costs.
 
-Nothing is counted, and rows that come and go do not shift the pages.
+Nothing is counted unless `total=true` asks for it, and rows that come and go do not shift the pages.
 """
 
 import base64
@@ -19,6 +19,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api.flags import flag
+
 DEFAULT_LIMIT: Final = 100
 MAXIMUM_LIMIT: Final = 1000
 
@@ -28,11 +30,14 @@ class KeysetPagination(BasePagination):
 
     def __init__(self) -> None:
         self.next_cursor: str | None = None
+        self.total: int | None = None
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         """One page of rows, dicts or instances; raises ValidationError for a limit or a cursor that is none."""
         keyset: Sequence[str] = getattr(view, "keyset", ("id",))
         limit = read_limit(request)
+        if flag(request, "total"):
+            self.total = queryset.count()
         if cursor := request.query_params.get("after"):
             queryset = _after(queryset, keyset, cursor)
         rows = list(queryset.order_by(*keyset)[: limit + 1])
@@ -43,7 +48,8 @@ class KeysetPagination(BasePagination):
 
     def get_paginated_response(self, data: Any) -> Response:
         """`next` is the cursor of the next page, null on the last."""
-        return Response({"results": data, "next": self.next_cursor})
+        total = {} if self.total is None else {"total": self.total}
+        return Response({"results": data, "next": self.next_cursor, **total})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The page in the OpenAPI document."""
@@ -53,6 +59,10 @@ class KeysetPagination(BasePagination):
             "properties": {
                 "results": schema,
                 "next": {"type": ["string", "null"], "description": "The cursor for `after`; null on the last page."},
+                "total": {
+                    "type": "integer",
+                    "description": "How many rows there are; with `total=true`.",
+                },
             },
         }
 
@@ -67,6 +77,7 @@ class KeysetPagination(BasePagination):
                 "description": "The cursor `next` of a page.",
             },
             {"name": "limit", "in": "query", "schema": limit, "description": "How many rows at most."},
+            {"name": "total", "in": "query", "schema": {"type": "boolean"}, "description": "Count all rows, too."},
         ]
 
 

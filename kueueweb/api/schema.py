@@ -8,8 +8,10 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
+from rest_framework.permissions import SAFE_METHODS
 
 from accounts.api.permissions import Scoped
+from accounts.api.scope import DRY_RUN
 from scheduler.live.shapes import FRAMES
 
 
@@ -52,6 +54,9 @@ _WITH_BODY: Final = (409, 413, 415, 429)
 _CLUSTER: Final = OpenApiParameter(
     "cluster", str, OpenApiParameter.QUERY, description="The cluster's name.", default="default"
 )
+_DRY_RUN: Final = OpenApiParameter(
+    DRY_RUN, bool, OpenApiParameter.QUERY, description="Answer as if it were done, and store nothing."
+)
 _IF_MATCH: Final = OpenApiParameter(
     "If-Match",
     str,
@@ -78,8 +83,9 @@ class Schema(AutoSchema):
                 content = {"application/json": {"schema": own}}
                 operation["responses"][str(code)] = {"description": description, "content": content}
             error = self.resolve_serializer(ErrorSerializer, "response").ref
+            media_types = {renderer.media_type for renderer in self.view.get_renderers()}
             for code in self._errors(method):
-                content = {"application/json": {"schema": error}}
+                content = {kind: {"schema": error} for kind in sorted(media_types)}
                 operation["responses"].setdefault(str(code), {"description": _ERRORS[code], "content": content})
             if self._has_etag():
                 self._add_etag(operation, method, error)
@@ -111,6 +117,8 @@ class Schema(AutoSchema):
         parameters = list(super().get_override_parameters())
         if any(isinstance(permission, Scoped) for permission in self.view.get_permissions()):
             parameters.append(_CLUSTER)
+            if self.method not in SAFE_METHODS:
+                parameters.append(_DRY_RUN)
         if self._has_etag() and self.method != "GET":
             parameters.append(_IF_MATCH)
         return parameters

@@ -1,6 +1,6 @@
 """What users do with workloads: cancel, hold, release, finish, another priority; one at a time or many."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -25,17 +25,34 @@ from queues.services import workloads
 from queues.services.owners import require_owner
 from queues.services.pod_policy import MAX_PRIORITY, class_problem
 from queues.services.visibility import Reader
-from scheduling.model.vocabulary import FinishedReason
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 Key = tuple[str, str]
 Action = Callable[..., list[Key]]
 
 _WHY_NOT: Mapping[str, str] = {
-    "cancel": "It has ended, or is being cancelled.",
-    "hold": "It has ended, or is held already.",
-    "release": "It has ended, is being cancelled, or is not held.",
-    "priority": "It has ended.",
+    "cancel": "It is being cancelled already.",
+    "hold": "It is held already.",
+    "release": "It is not held.",
+    "priority": "Its priority cannot be changed.",
+    "finish": "It cannot be finished.",
 }
+
+
+def _why_not(verb: str, row: Mapping[str, Any]) -> str:
+    """Why an action did not apply to a workload in this state."""
+    if row["status"] == WorkloadStatus.FINISHED:
+        return "It has ended."
+    if row["ending"]:
+        return "It is being cancelled, or its job has ended."
+    return _WHY_NOT[verb]
+
+
+def _states(cluster: Cluster, keys: Collection[Key]) -> dict[Key, dict[str, Any]]:
+    names = {name for _, name in keys}
+    namespaces = {namespace for namespace, _ in keys}
+    found = Workload.objects.filter(cluster=cluster, namespace__in=namespaces, name__in=names)
+    return {(row["namespace"], row["name"]): dict(row) for row in found.values("namespace", "name", "status", "ending")}
 
 
 class _ActionView(ClusterView):
@@ -54,7 +71,8 @@ class _ActionView(ClusterView):
         if row is None:
             raise self.missing("Workload", namespace, name)
         if not changed:
-            raise Conflict(f"Workload {namespace}/{name} cannot take {self.verb}: {_WHY_NOT[self.verb]}")
+            state = _states(self.cluster, [(namespace, name)]).get((namespace, name), row | {"ending": None})
+            raise Conflict(f"Workload {namespace}/{name} cannot take {self.verb}: {_why_not(self.verb, state)}")
         return Response(workload_detail_json(row, Reader(self.access, self.cluster)))
 
 
@@ -140,6 +158,10 @@ class PriorityView(_ActionView):
         return found.value, name
 
 
+def _key(namespace: str, name: str) -> dict[str, str]:
+    return {"namespace": namespace, "name": name}
+
+
 class _BulkActionView(ClusterView):
     """One action on many workloads; answers with those that it changed."""
 
@@ -154,42 +176,66 @@ class _BulkActionView(ClusterView):
         require_owner(self.cluster, self.access, keys)
         return keys
 
-    @staticmethod
-    def changed(keys: list[Key]) -> Response:
-        """The answer."""
-        return Response({"changed": [{"namespace": namespace, "name": name} for namespace, name in keys]})
+    verb: ClassVar[str]
+
+    def answer(self, asked: list[Key], changed: list[Key]) -> Response:
+        """Which workloads changed, and why the others did not (A18)."""
+        left = sorted(set(asked) - set(changed))
+        states = _states(self.cluster, left) if left else {}
+        skipped = [
+            {"reason": "Conflict", "message": _why_not(self.verb, states[key])}
+            if key in states
+            else {"reason": "NotFound", "message": f"There is no Workload {'/'.join(key)}."}
+            for key in left
+        ]
+        return Response(
+            {
+                "changed": [_key(*key) for key in changed],
+                "skipped": [_key(*key) | why for key, why in zip(left, skipped, strict=True)],
+            }
+        )
 
 
 class BulkCancelView(_BulkActionView):
     """`workloads/cancel/`."""
 
+    verb = "cancel"
+
     @extend_schema(operation_id="workloads_cancel_many", request=KeysSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
         """End many workloads for good."""
-        return self.changed(workloads.cancel(self.cluster, self.keys(request.data), actor=self.access.username))
+        keys = self.keys(request.data)
+        return self.answer(keys, workloads.cancel(self.cluster, keys, actor=self.access.username))
 
 
 class BulkHoldView(_BulkActionView):
     """`workloads/hold/`."""
 
+    verb = "hold"
+
     @extend_schema(operation_id="workloads_hold_many", request=KeysSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
         """Hold many workloads back."""
-        return self.changed(workloads.hold(self.cluster, self.keys(request.data), actor=self.access.username))
+        keys = self.keys(request.data)
+        return self.answer(keys, workloads.hold(self.cluster, keys, actor=self.access.username))
 
 
 class BulkReleaseView(_BulkActionView):
     """`workloads/release/`."""
 
+    verb = "release"
+
     @extend_schema(operation_id="workloads_release_many", request=KeysSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
         """Let many workloads queue again."""
-        return self.changed(workloads.release(self.cluster, self.keys(request.data), actor=self.access.username))
+        keys = self.keys(request.data)
+        return self.answer(keys, workloads.release(self.cluster, keys, actor=self.access.username))
 
 
 class BulkFinishView(_BulkActionView):
     """`workloads/finish/`."""
 
+    verb = "finish"
     serializer_class = FinishSerializer
 
     @extend_schema(operation_id="workloads_finish_many", request=FinishSerializer, responses={200: ChangedSerializer})
@@ -200,4 +246,5 @@ class BulkFinishView(_BulkActionView):
         serializer.is_valid(raise_exception=True)
         reason = FinishedReason(serializer.validated_data["reason"])
         message = serializer.validated_data["message"]
-        return self.changed(workloads.finish_by_hand(self.cluster, keys, reason, message, actor=self.access.username))
+        done = workloads.finish_by_hand(self.cluster, keys, reason, message, actor=self.access.username)
+        return self.answer(keys, done)

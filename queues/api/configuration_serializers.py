@@ -173,7 +173,7 @@ _group_shapes: dict[Group, type[Shape]] = {}
 
 
 def _options(kind: Kind, field: Field) -> dict[str, Any]:
-    options: dict[str, Any] = {"required": field.required or not kind.editable}
+    options: dict[str, Any] = {"required": field.required}
     if field.read_only:
         options = {"read_only": True, "required": None}
     return {**options, **({"help_text": field.help} if field.help else {})}

@@ -150,9 +150,11 @@ class EditView(KindDetailView):
             )
             require_below(self.access, self.cluster, [(self.kind, namespace, name)])
             row = self.find(name, namespace)
-        code = status.HTTP_201_CREATED if applied.action is Action.CREATED else status.HTTP_200_OK
+        created = applied.action is Action.CREATED
+        code = status.HTTP_201_CREATED if created else status.HTTP_200_OK
+        location = {"Location": request.path} if created else {}
         warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in applied.warnings)
-        return self.answer(row, code, **({"Warning": warnings} if warnings else {}))
+        return self.answer(row, code, **location, **({"Warning": warnings} if warnings else {}))
 
     @contextmanager
     def _present_state_of_a_refusal(self, name: str, namespace: str) -> Iterator[None]:
@@ -195,10 +197,9 @@ def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
     listed = dict(common)
     if kind.namespaced:
         listed |= {"keyset": ("namespace", "name"), "filterset_class": NamespaceFilter}
-    detail = EditView if kind.editable else KindDetailView
     return (
         type(f"{kind.name}ListView", (_Objects, KindListView), {**listed, "__doc__": f"`{kind.plural}/`."}),
-        type(f"{kind.name}View", (_Objects, detail), {**common, "__doc__": f"One {kind.name}."}),
+        type(f"{kind.name}View", (_Objects, EditView), {**common, "__doc__": f"One {kind.name}."}),
     )
 
 

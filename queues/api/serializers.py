@@ -24,7 +24,7 @@ class OwnerSerializer(Shape):
     name = serializers.CharField()
 
 
-class TopologyRequestSerializer(Shape):
+class PodSetTopologySerializer(Shape):
     """Kueue's topologyRequest."""
 
     required = serializers.CharField(required=False)  # type: ignore[assignment]  # Kueue names it so
@@ -46,7 +46,7 @@ class PodSetSerializer(Shape):
     min_count = serializers.IntegerField(allow_null=True, help_text="The least that partial admission may give.")
     requests = quantities("Per pod.")
     node_selector = serializers.DictField(child=serializers.CharField())
-    topology_request = TopologyRequestSerializer()
+    topology_request = PodSetTopologySerializer()
     reclaimable_count = serializers.IntegerField(help_text="Pods that ended and gave their quota back.")
     admitted_count = serializers.IntegerField(allow_null=True)
     flavors = serializers.DictField(child=serializers.CharField(), help_text="Resource name -> ResourceFlavor.")
@@ -145,7 +145,7 @@ class PodSetInputSerializer(Shape):
     node_selector = serializers.DictField(child=serializers.CharField(), required=False)
     tolerations = serializers.ListField(child=serializers.DictField(), required=False)
     template = serializers.DictField(required=False, help_text="Kubernetes' PodTemplateSpec.")
-    topology_request = TopologyRequestSerializer(required=False)
+    topology_request = PodSetTopologySerializer(required=False)
 
 
 class WorkloadInputSerializer(Shape):
@@ -205,10 +205,18 @@ class FinishSerializer(KeysSerializer):
     message = serializers.CharField(required=False, allow_blank=True, max_length=1024, default="")
 
 
+class SkippedSerializer(KeySerializer):
+    """A workload that an action does not apply to."""
+
+    reason = serializers.CharField(help_text="NotFound, or Conflict: its state does not allow it.")
+    message = serializers.CharField()
+
+
 class ChangedSerializer(Shape):
-    """The workloads that an action changed; it passes over those that it does not apply to."""
+    """The workloads that an action changed, and those that it does not apply to."""
 
     changed = KeySerializer(many=True)
+    skipped = SkippedSerializer(many=True)
 
 
 class PriorityInputSerializer(Shape):

@@ -1,7 +1,8 @@
 """Workloads over REST: submit, list, look at, remove."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
@@ -12,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView
 from accounts.exceptions import ManifestErrors, NotPermitted
@@ -67,6 +69,7 @@ _ORDERING = OpenApiParameter(
     default="-id",
     description="`-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`.",
 )
+_ALL: Final = 2**31 - 1
 
 
 class WorkloadsView(ClusterView):
@@ -125,7 +128,8 @@ class WorkloadsView(ClusterView):
         for row in rows:
             row["position"] = positions[row["id"]]
         rows.sort(key=lambda row: row["position"])
-        return Response({"results": rows, "next": str(rows[-1]["position"]) if more and rows else None})
+        total = {"total": len(replace(wanted, after=0, limit=_ALL).read())} if flag(request, "total") else {}
+        return Response({"results": rows, "next": str(rows[-1]["position"]) if more and rows else None, **total})
 
     @extend_schema(
         request={
@@ -161,7 +165,10 @@ class WorkloadsView(ClusterView):
             {"id": workload.id, "uid": workload.uid, "namespace": workload.namespace, "name": workload.name}
             for workload in created
         ]
-        return Response({"workloads": stored}, status.HTTP_201_CREATED)
+        headers = {}
+        if len(created) == 1:
+            headers["Location"] = f"{request.path}{created[0].namespace}/{created[0].name}/"
+        return Response({"workloads": stored}, status.HTTP_201_CREATED, headers=headers)
 
 
 class WorkloadView(ClusterView):

@@ -34,7 +34,6 @@ RESOURCE_FLAVOR: Final = Kind(
     ("rf", "flavor"),
     description="A ResourceFlavor.",
     model=ResourceFlavor,
-    editable=True,
     fields=(
         Field(
             "node_labels",

@@ -73,7 +73,6 @@ COHORT: Final = Kind(
     ("co",),
     description="A Cohort.",
     model=Cohort,
-    editable=True,
     groups=_PROTECTION,
     fields=(
         Field(
@@ -186,7 +185,6 @@ CLUSTER_QUEUE: Final = Kind(
     ("cq",),
     description="A ClusterQueue.",
     model=ClusterQueue,
-    editable=True,
     spec_required=True,
     groups={
         "flavor_fungibility": Group(
@@ -317,7 +315,6 @@ LOCAL_QUEUE: Final = Kind(
     namespaced=True,
     description="A LocalQueue.",
     model=LocalQueue,
-    editable=True,
     spec_required=True,
     fields=(
         Field(

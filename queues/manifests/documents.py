@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from accounts.exceptions import HostileManifest, ManifestErrors
+from accounts.exceptions import HostileManifest, ManifestErrors, ManifestTooLarge
 from scheduling.manifest import LocatedError, MistakeReason
 
 MAX_BYTES: Final = 32 * 2**20
@@ -65,7 +65,9 @@ def read_documents(
     """
     reader = _Reader(source, first_index, limits)
     if len(text) > limits.bytes:
-        raise reader.hostile("", f"{len(text)} bytes", f"must have at most {limits.bytes} bytes in one call")
+        rule, remedy = f"must have at most {limits.bytes} bytes in one call", "Send it in several calls."
+        mistake = LocatedError(first_index, "", f"{len(text)} bytes", rule, remedy, MistakeReason.HOSTILE, source)
+        raise ManifestTooLarge([mistake])
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         return list(reader.read(decoded))

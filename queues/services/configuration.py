@@ -18,6 +18,7 @@ from accounts.services.precondition import Precondition, require_precondition
 from queues.kinds import KINDS
 from queues.manifests.generated_name import generated_name
 from queues.models import AdmissionCheck, PriorityClass, Workload
+from queues.services.object_status import server_metadata
 from queues.services.quotas import replace_groups
 from queues.services.workloads import change_priority
 from scheduling.manifest import LocatedError, MistakeReason, ObjectMeta, ValidationReport
@@ -202,7 +203,7 @@ def manifest_of(row: Any) -> dict[str, Any]:
     """The manifest of a configuration object's row, in the newest version; applied again it changes nothing."""
     kind = KINDS[type(row).__name__]
     manifest = kind.write(kind.spec_of(row))
-    manifest["metadata"] |= {"uid": str(row.uid), "resourceVersion": str(row.generation)}
+    manifest["metadata"] |= server_metadata(row)
     return manifest
 
 

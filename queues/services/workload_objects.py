@@ -13,6 +13,7 @@ from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import write_workload
 from queues.models import Workload
 from queues.services.job_changes import WORKLOAD_PATHS, change_workload, frozen_paths, pod_set_specs
+from queues.services.object_status import server_metadata, workload_status
 from queues.services.submission import create_workloads
 from scheduling.manifest import MistakeReason
 
@@ -81,11 +82,21 @@ def workload_spec(row: Workload) -> WorkloadSpec:
 
 
 def workload_manifest(row: Workload) -> dict[str, Any]:
-    """The manifest of a workload with its status, whose conditions say where it is in its life."""
+    """The manifest of a workload, with what an API server adds and its status: where it is in its life."""
     written = write_workload(workload_spec(row))
-    status: dict[str, Any] = {}
-    if row.conditions:
-        status["conditions"] = row.conditions
+    written["metadata"] |= server_metadata(row)
+    if row.job is not None:
+        written["metadata"]["ownerReferences"] = [
+            {
+                "apiVersion": row.job.manifest.get("apiVersion", ""),
+                "kind": row.job.kind,
+                "name": row.job.name,
+                "uid": str(row.job.uid),
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ]
+    status = workload_status(row)
     return {**written, "status": status} if status else written
 
 

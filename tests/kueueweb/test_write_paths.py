@@ -59,6 +59,18 @@ def codes(*statuses: int) -> frozenset[int]:
     return frozenset(statuses)
 
 
+BODIES: Final = {
+    "admission-checks/{name}/": {"controller_name": "example.com/billing"},
+    "limit-ranges/{namespace}/{name}/": {"limits": [{"type": "Container", "max": {"cpu": "8"}}]},
+    "namespaces/{name}/": {"labels": {"a": "b"}},
+    "priority-classes/{name}/": {"value": 1},
+    "provisioning-request-configs/{name}/": {"provisioning_class_name": "check-capacity"},
+    "resource-quotas/{namespace}/{name}/": {"hard": {"requests.cpu": "1"}},
+    "runtime-classes/{name}/": {"handler": "nvidia"},
+    "topologies/{name}/": {"levels": ["rack"]},
+    "workload-priority-classes/{name}/": {"value": 1},
+}
+"""What the kinds without a longer story are made from."""
 ENDED: Final = Write(KEYS, right=codes(200), again=codes(409, 404))
 OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "auth/login/"): Write({"username": "bob", "password": "bob-secret"}, own=True, right=codes(200)),
@@ -114,7 +126,15 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "workloads/hold/"): Write(KEYS, again=codes(409)),
     ("post", "workloads/release/"): Write(KEYS, before="held", again=codes(409)),
 }  # fmt: skip
+for path, body in BODIES.items():
+    OPERATIONS["put", path] = Write(body, before="made", again=codes(409, 412))
+    OPERATIONS["patch", path] = Write({"labels": {"a": "c"}}, before="made", again=codes(409, 412))
+    OPERATIONS["delete", path] = Write(before="made", right=codes(202, 204), again=codes(404, 409))
+OPERATIONS["delete", "manifests/{kind}/{name}/"] = Write(right=codes(202, 204), again=codes(404, 409))
+OPERATIONS["delete", "manifests/{kind}/{namespace}/{name}/"] = Write(right=codes(202, 204), again=codes(404, 409))
 BY_ADMINS: Final = (
+    *(path.partition("/")[0] for path in BODIES),
+    "manifests/{kind}/",
     "cluster-queues",
     "clusters",
     "cohorts",
@@ -182,7 +202,10 @@ def url_of(path: str) -> str:
         "resource-flavors": "spare", "nodes": "node-1", "workloads": "one", "role-bindings": "of-the-test",
         "service-accounts": "machine",
     }  # fmt: skip
-    filled = path.replace("{name}", names.get(path.partition("/")[0], "")).replace("{namespace}", "team-a")
+    if path.startswith("manifests/{kind}"):
+        names["manifests"], kind = ("local", "localqueue") if "{namespace}" in path else ("spare", "resourceflavor")
+        path = path.replace("{kind}", kind)
+    filled = path.replace("{name}", names.get(path.partition("/")[0], "made")).replace("{namespace}", "team-a")
     filled = filled.replace("{uuid}", "GPU-1").replace("{check}", "billing").replace("{flavor}", "default-flavor")
     filled = filled.replace("{user_code}", "X")
     return f"/api/v1/{filled.replace('{id}', str(token.details.pk if token else ''))}"
@@ -191,6 +214,9 @@ def url_of(path: str) -> str:
 def prepare(cluster: Cluster, path: str, write: Write) -> None:
     if "{id}" in path:
         create_token(User.objects.get(username=_holder(path)), "laptop")
+    if write.before == "made":
+        made = client_of(User.objects.get(username="alice")).put(url_of(path), BODIES[path], format="json")
+        assert made.status_code == 201, made.content
     if write.before == "held":
         hold(cluster, [("team-a", "one")], actor="bob")
     if write.before == "reserved":

@@ -32,6 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="check and show what would change; store nothing")
         parser.add_argument("--set", dest="applied_set", default="", metavar="NAME", help="what is applied together")
         parser.add_argument("--prune", action="store_true", help="remove what --set applied before and no longer holds")
+        parser.add_argument("--skip-unsupported", action="store_true", help="pass by documents of unsupported kinds")
         parser.add_argument("--force", action="store_true", help="with --prune: end workloads that hold quota, too")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -46,12 +47,15 @@ class Command(BaseCommand):
                 applied_set=options["applied_set"],
                 prune=options["prune"],
                 force=options["force"],
+                skip_unsupported=options["skip_unsupported"],
             )
         except KueuewebError as error:
             raise CommandError(_explained(error)) from error
         self._show(result)
 
     def _show(self, result: ApplyResult) -> None:
+        for mistake in result.skipped:
+            self.stderr.write(self.style.WARNING(f"skipped: document {mistake.document}: {mistake.rule}"))
         suffix = " (dry run)" if result.dry_run else ""
         for applied in result.objects:
             key = f"{applied.namespace}/{applied.name}" if applied.namespace else applied.name

@@ -30,12 +30,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["admission_checks_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["admission_checks_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["admission_checks_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["admission_checks_partial_update"];
         trace?: never;
     };
     "/api/v1/audit/": {
@@ -574,12 +585,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["limit_ranges_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["limit_ranges_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["limit_ranges_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["limit_ranges_partial_update"];
         trace?: never;
     };
     "/api/v1/local-queues/": {
@@ -668,11 +690,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description An object of a namespace, as a manifest that applies again unchanged. */
+        /** @description An object of a namespace, with its status, as a manifest that applies again unchanged. */
         get: operations["manifests_retrieve_namespaced"];
         put?: never;
         post?: never;
-        delete?: never;
+        /** @description Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make. */
+        delete: operations["manifests_destroy_namespaced"];
         options?: never;
         head?: never;
         patch?: never;
@@ -685,11 +708,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description An object that has no namespace, as a manifest that applies again unchanged. */
+        /** @description An object that has no namespace, with its status, as a manifest that applies again unchanged. */
         get: operations["manifests_retrieve"];
         put?: never;
         post?: never;
-        delete?: never;
+        /** @description Delete an object that has no namespace; the Configuration, which has no name either, is called `default`. */
+        delete: operations["manifests_destroy"];
         options?: never;
         head?: never;
         patch?: never;
@@ -721,12 +745,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["namespaces_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["namespaces_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["namespaces_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["namespaces_partial_update"];
         trace?: never;
     };
     "/api/v1/nodes/": {
@@ -842,12 +877,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["priority_classes_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["priority_classes_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["priority_classes_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["priority_classes_partial_update"];
         trace?: never;
     };
     "/api/v1/provisioning-request-configs/": {
@@ -876,12 +922,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["provisioning_request_configs_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["provisioning_request_configs_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["provisioning_request_configs_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["provisioning_request_configs_partial_update"];
         trace?: never;
     };
     "/api/v1/reports/{kind}/": {
@@ -972,12 +1029,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["resource_quotas_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["resource_quotas_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["resource_quotas_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["resource_quotas_partial_update"];
         trace?: never;
     };
     "/api/v1/role-bindings/": {
@@ -1051,12 +1119,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["runtime_classes_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["runtime_classes_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["runtime_classes_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["runtime_classes_partial_update"];
         trace?: never;
     };
     "/api/v1/scheduling-cycles/": {
@@ -1223,12 +1302,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["topologies_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["topologies_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["topologies_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["topologies_partial_update"];
         trace?: never;
     };
     "/api/v1/workload-priority-classes/": {
@@ -1257,12 +1347,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["workload_priority_classes_retrieve"];
-        put?: never;
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
+        put: operations["workload_priority_classes_update"];
         post?: never;
-        delete?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["workload_priority_classes_destroy"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["workload_priority_classes_partial_update"];
         trace?: never;
     };
     "/api/v1/workloads/": {
@@ -1610,10 +1711,23 @@ export interface components {
              */
             readonly deletion_requested_at: string | null;
             controller_name: string;
-            parameters: {
+            parameters?: {
                 [key: string]: unknown;
             };
             readonly active: boolean;
+        };
+        /** @description An AdmissionCheck. */
+        AdmissionCheckRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            controller_name: string;
+            parameters?: {
+                [key: string]: unknown;
+            };
         };
         /** @description A check, and the flavors that it is for; none are all. */
         AdmissionCheckRule: {
@@ -1660,6 +1774,7 @@ export interface components {
             dry_run: boolean;
             objects: components["schemas"]["AppliedObject"][];
             warnings: components["schemas"]["ApplyWarning"][];
+            skipped: components["schemas"]["SkippedDocument"][];
         };
         /** @description Something that was taken, but that its author should know of. */
         ApplyWarning: {
@@ -1724,9 +1839,10 @@ export interface components {
             used: number;
             borrowed: number;
         };
-        /** @description The workloads that an action changed; it passes over those that it does not apply to. */
+        /** @description The workloads that an action changed, and those that it does not apply to. */
         Changed: {
             changed: components["schemas"]["Key"][];
+            skipped: components["schemas"]["Skipped"][];
         };
         /** @description What changes of one resource; what is left out stays. */
         ChangedQuotaAmountsRequest: {
@@ -2409,6 +2525,19 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        /** @description A LimitRange. */
+        LimitRangeRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description `spec.limits` of Kubernetes with its defaults filled in. */
+            limits: {
+                [key: string]: unknown;
+            }[];
+        };
         /** @description One series: a value for each of `times`; null is a gap, or not measured, never 0. */
         Line: {
             metric: components["schemas"]["MetricEnum"];
@@ -2692,6 +2821,11 @@ export interface components {
             /** @description The kind of mistake; stable. */
             reason: string;
         };
+        /** @description An object that is marked for deletion. */
+        Marked: {
+            /** @description What holds it. */
+            message: string;
+        };
         /**
          * @description * `pending` - pending
          *     * `pending_peak` - pending_peak
@@ -2846,6 +2980,15 @@ export interface components {
              */
             readonly deletion_requested_at: string | null;
         };
+        /** @description What every configuration object has. */
+        ObjectRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+        };
         /** @description The first page's numbers. */
         Overview: {
             totals: components["schemas"]["Totals"];
@@ -2861,161 +3004,238 @@ export interface components {
             results: components["schemas"]["AdmissionCheck"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedAuditRecordList: {
             results: components["schemas"]["AuditRecord"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedClusterList: {
             results: components["schemas"]["Cluster"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedClusterQueueStatusList: {
             results: components["schemas"]["ClusterQueueStatus"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedCohortList: {
             results: components["schemas"]["Cohort"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedContainerSampleList: {
             results: components["schemas"]["ContainerSample"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedDecisionList: {
             results: components["schemas"]["Decision"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedDeviceAllocationList: {
             results: components["schemas"]["DeviceAllocation"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedDeviceList: {
             results: components["schemas"]["Device"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedDeviceSampleList: {
             results: components["schemas"]["DeviceSample"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedDeviceUsageList: {
             results: components["schemas"]["DeviceUsage"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedDriftList: {
             results: components["schemas"]["Drift"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedLimitRangeList: {
             results: components["schemas"]["LimitRange"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedLocalQueueStatusList: {
             results: components["schemas"]["LocalQueueStatus"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedNodePodList: {
             results: components["schemas"]["NodePod"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedObjectList: {
             results: components["schemas"]["Object"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedPlacedNodeList: {
             results: components["schemas"]["PlacedNode"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedPodList: {
             results: components["schemas"]["Pod"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedPriorityClassList: {
             results: components["schemas"]["PriorityClass"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedProvisioningRequestConfigList: {
             results: components["schemas"]["ProvisioningRequestConfig"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedResourceFlavorList: {
             results: components["schemas"]["ResourceFlavor"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedResourceQuotaList: {
             results: components["schemas"]["ResourceQuota"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedRoleBindingList: {
             results: components["schemas"]["RoleBinding"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedRuntimeClassList: {
             results: components["schemas"]["RuntimeClass"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedSchedulingCycleList: {
             results: components["schemas"]["SchedulingCycle"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedServiceAccountList: {
             results: components["schemas"]["ServiceAccount"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedShadowDifferenceList: {
             results: components["schemas"]["ShadowDifference"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedTokenList: {
             results: components["schemas"]["Token"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedTopologyList: {
             results: components["schemas"]["Topology"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedWorkloadEventList: {
             results: components["schemas"]["WorkloadEvent"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedWorkloadList: {
             results: components["schemas"]["Workload"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedWorkloadPriorityClassList: {
             results: components["schemas"]["WorkloadPriorityClass"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
+        };
+        /** @description An AdmissionCheck. */
+        PatchedAdmissionCheckRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            controller_name?: string;
+            parameters?: {
+                [key: string]: unknown;
+            };
         };
         /** @description What changes of the quotas in one flavor, by resource. */
         PatchedChangedQuotasInFlavorRequest: {
@@ -3080,6 +3300,19 @@ export interface components {
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
         };
+        /** @description A LimitRange. */
+        PatchedLimitRangeRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description `spec.limits` of Kubernetes with its defaults filled in. */
+            limits?: {
+                [key: string]: unknown;
+            }[];
+        };
         /** @description A LocalQueue. */
         PatchedLocalQueueStatusRequest: {
             labels?: {
@@ -3092,6 +3325,50 @@ export interface components {
             stop_policy?: components["schemas"]["StopPolicyEnum"];
             /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
+        };
+        /** @description What every configuration object has. */
+        PatchedObjectRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+        };
+        /** @description A PriorityClass. */
+        PatchedPriorityClassRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            value?: number;
+            description?: string;
+            global_default?: boolean;
+            preemption_policy?: string;
+        };
+        /** @description A ProvisioningRequestConfig. */
+        PatchedProvisioningRequestConfigRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            provisioning_class_name?: string;
+            parameters?: {
+                [key: string]: string;
+            };
+            /** @description Pods that ask for none of these need no request; empty: for all. */
+            managed_resources?: string[];
+            retry_strategy?: {
+                [key: string]: unknown;
+            };
+            pod_set_updates?: {
+                [key: string]: unknown;
+            };
+            pod_set_merge_policy?: string;
         };
         /** @description A ResourceFlavor. */
         PatchedResourceFlavorRequest: {
@@ -3114,6 +3391,24 @@ export interface components {
             /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
             quota_only?: boolean;
         };
+        /** @description A ResourceQuota; of what it limits, device memory and cores count here. */
+        PatchedResourceQuotaRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description {resource: quantity} */
+            hard?: {
+                [key: string]: string;
+            };
+            scopes?: string[];
+            /** @description As in Kubernetes. */
+            scope_selector?: {
+                [key: string]: unknown;
+            };
+        };
         /** @description A role of a user or of a group. */
         PatchedRoleBindingRequest: {
             labels?: {
@@ -3130,6 +3425,46 @@ export interface components {
             in_namespace?: string;
             /** @description Of a queue-admin: what is below it may be changed. */
             cohort?: string;
+        };
+        /** @description A RuntimeClass. */
+        PatchedRuntimeClassRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            handler?: string;
+            /** @description {resource: quantity} that each pod asks for on top of its containers. */
+            pod_overhead?: {
+                [key: string]: string;
+            };
+            /** @description As in Kubernetes. */
+            scheduling?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A Topology. */
+        PatchedTopologyRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description Node labels, the widest first. */
+            levels?: string[];
+        };
+        /** @description A WorkloadPriorityClass. */
+        PatchedWorkloadPriorityClassRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            value?: number;
+            description?: string;
         };
         /** @description Where a pod is or would be. */
         Place: {
@@ -3263,7 +3598,7 @@ export interface components {
             node_selector: {
                 [key: string]: string;
             };
-            topology_request: components["schemas"]["TopologyRequest"];
+            topology_request: components["schemas"]["PodSetTopology"];
             /** @description Pods that ended and gave their quota back. */
             reclaimable_count: number;
             admitted_count: number | null;
@@ -3307,7 +3642,31 @@ export interface components {
             template?: {
                 [key: string]: unknown;
             };
-            topology_request?: components["schemas"]["TopologyRequestRequest"];
+            topology_request?: components["schemas"]["PodSetTopologyRequest"];
+        };
+        /** @description Kueue's topologyRequest. */
+        PodSetTopology: {
+            required?: string;
+            preferred?: string;
+            unconstrained?: boolean;
+            pod_index_label?: string;
+            sub_group_index_label?: string;
+            sub_group_count?: number;
+            pod_set_group_name?: string;
+            pod_set_slice_required_topology?: string;
+            pod_set_slice_size?: number;
+        };
+        /** @description Kueue's topologyRequest. */
+        PodSetTopologyRequest: {
+            required?: string;
+            preferred?: string;
+            unconstrained?: boolean;
+            pod_index_label?: string;
+            sub_group_index_label?: string;
+            sub_group_count?: number;
+            pod_set_group_name?: string;
+            pod_set_slice_required_topology?: string;
+            pod_set_slice_size?: number;
         };
         /**
          * @description * `Never` - Never
@@ -3396,10 +3755,10 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
-            value: number;
-            description: string;
-            global_default: boolean;
-            preemption_policy: string;
+            value?: number;
+            description?: string;
+            global_default?: boolean;
+            preemption_policy?: string;
         };
         /**
          * @description * `WorkloadPriorityClass` - WorkloadPriorityClass
@@ -3407,6 +3766,19 @@ export interface components {
          * @enum {string}
          */
         PriorityClassKindEnum: "WorkloadPriorityClass" | "PriorityClass";
+        /** @description A PriorityClass. */
+        PriorityClassRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            value?: number;
+            description?: string;
+            global_default?: boolean;
+            preemption_policy?: string;
+        };
         /** @description Another priority: a number, or the name of a WorkloadPriorityClass. */
         PriorityInputRequest: {
             priority?: number;
@@ -3432,18 +3804,40 @@ export interface components {
              */
             readonly deletion_requested_at: string | null;
             provisioning_class_name: string;
-            parameters: {
+            parameters?: {
                 [key: string]: string;
             };
             /** @description Pods that ask for none of these need no request; empty: for all. */
-            managed_resources: string[];
-            retry_strategy: {
+            managed_resources?: string[];
+            retry_strategy?: {
                 [key: string]: unknown;
             };
-            pod_set_updates: {
+            pod_set_updates?: {
                 [key: string]: unknown;
             };
-            pod_set_merge_policy: string;
+            pod_set_merge_policy?: string;
+        };
+        /** @description A ProvisioningRequestConfig. */
+        ProvisioningRequestConfigRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            provisioning_class_name: string;
+            parameters?: {
+                [key: string]: string;
+            };
+            /** @description Pods that ask for none of these need no request; empty: for all. */
+            managed_resources?: string[];
+            retry_strategy?: {
+                [key: string]: unknown;
+            };
+            pod_set_updates?: {
+                [key: string]: unknown;
+            };
+            pod_set_merge_policy?: string;
         };
         /** @description A ClusterQueue that uses what is lacking. */
         QueueHolder: {
@@ -3663,12 +4057,30 @@ export interface components {
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
             /** @description {resource: quantity} */
-            hard: {
+            hard?: {
                 [key: string]: string;
             };
-            scopes: string[];
+            scopes?: string[];
             /** @description As in Kubernetes. */
-            scope_selector: {
+            scope_selector?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A ResourceQuota; of what it limits, device memory and cores count here. */
+        ResourceQuotaRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description {resource: quantity} */
+            hard?: {
+                [key: string]: string;
+            };
+            scopes?: string[];
+            /** @description As in Kubernetes. */
+            scope_selector?: {
                 [key: string]: unknown;
             };
         };
@@ -3773,11 +4185,29 @@ export interface components {
             readonly deletion_requested_at: string | null;
             handler: string;
             /** @description {resource: quantity} that each pod asks for on top of its containers. */
-            pod_overhead: {
+            pod_overhead?: {
                 [key: string]: string;
             };
             /** @description As in Kubernetes. */
-            scheduling: {
+            scheduling?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A RuntimeClass. */
+        RuntimeClassRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            handler: string;
+            /** @description {resource: quantity} that each pod asks for on top of its containers. */
+            pod_overhead?: {
+                [key: string]: string;
+            };
+            /** @description As in Kubernetes. */
+            scheduling?: {
                 [key: string]: unknown;
             };
         };
@@ -3886,6 +4316,21 @@ export interface components {
             unfinished: number;
             /** Format: date-time */
             at: string;
+        };
+        /** @description A workload that an action does not apply to. */
+        Skipped: {
+            namespace: string;
+            name: string;
+            /** @description NotFound, or Conflict: its state does not allow it. */
+            reason: string;
+            message: string;
+        };
+        /** @description A document of an unsupported kind that was passed by. */
+        SkippedDocument: {
+            /** @description Counts from 0 in the call. */
+            document: number;
+            kind: string;
+            message: string;
         };
         /** @description A slice of a device. The holder of a slice that is not yours to see is null: it is occupied, that is all. */
         Slice: {
@@ -4005,29 +4450,16 @@ export interface components {
             /** @description Node labels, the widest first. */
             levels: string[];
         };
-        /** @description Kueue's topologyRequest. */
+        /** @description A Topology. */
         TopologyRequest: {
-            required?: string;
-            preferred?: string;
-            unconstrained?: boolean;
-            pod_index_label?: string;
-            sub_group_index_label?: string;
-            sub_group_count?: number;
-            pod_set_group_name?: string;
-            pod_set_slice_required_topology?: string;
-            pod_set_slice_size?: number;
-        };
-        /** @description Kueue's topologyRequest. */
-        TopologyRequestRequest: {
-            required?: string;
-            preferred?: string;
-            unconstrained?: boolean;
-            pod_index_label?: string;
-            sub_group_index_label?: string;
-            sub_group_count?: number;
-            pod_set_group_name?: string;
-            pod_set_slice_required_topology?: string;
-            pod_set_slice_size?: number;
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description Node labels, the widest first. */
+            levels: string[];
         };
         /** @description Counts of the workloads that the user may see, and of all devices of the cluster. */
         Totals: {
@@ -4319,7 +4751,18 @@ export interface components {
              */
             readonly deletion_requested_at: string | null;
             value: number;
-            description: string;
+            description?: string;
+        };
+        /** @description A WorkloadPriorityClass. */
+        WorkloadPriorityClassRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            value: number;
+            description?: string;
         };
         /**
          * @description * `Pending` - Pending
@@ -4348,6 +4791,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -4435,6 +4880,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4497,6 +4944,466 @@ export interface operations {
             };
         };
     };
+    admission_checks_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdmissionCheckRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdmissionCheck"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdmissionCheck"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["AdmissionCheck"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["AdmissionCheck"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    admission_checks_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdmissionCheck"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["AdmissionCheck"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    admission_checks_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedAdmissionCheckRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdmissionCheck"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["AdmissionCheck"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["AdmissionCheck"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     audit_list: {
         parameters: {
             query?: {
@@ -4515,6 +5422,8 @@ export interface operations {
                 /** @description Part of the object's name. */
                 search?: string;
                 since?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
                 until?: string;
                 username?: string;
                 /**
@@ -5463,6 +6372,8 @@ export interface operations {
                 after?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -5874,6 +6785,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -6030,6 +6943,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -6192,6 +7107,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -6333,6 +7250,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -6565,6 +7484,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -6707,6 +7628,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -6861,6 +7784,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -6983,6 +7908,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -7139,6 +8066,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -7301,6 +8230,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -7442,6 +8373,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -7674,6 +8607,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -7899,6 +8834,8 @@ export interface operations {
                 /** @description Part of the name. */
                 search?: string;
                 since?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
                 until?: string;
                 workload?: string;
                 workload_uid?: string;
@@ -7989,6 +8926,8 @@ export interface operations {
                  *     * `external` - External
                  */
                 source?: "decided" | "external";
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -8069,6 +9008,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -8152,6 +9093,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 node?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
                 type?: string;
                 vendor?: string;
             };
@@ -8308,6 +9251,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -8433,6 +9378,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 resolution?: "1h" | "5m" | "raw";
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path: {
@@ -8515,6 +9462,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -8762,6 +9711,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 namespace?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -8850,6 +9801,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8912,6 +9865,469 @@ export interface operations {
             };
         };
     };
+    limit_ranges_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitRangeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRange"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRange"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LimitRange"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LimitRange"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    limit_ranges_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRange"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LimitRange"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    limit_ranges_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedLimitRangeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitRange"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LimitRange"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LimitRange"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     local_queues_list: {
         parameters: {
             query?: {
@@ -8923,6 +10339,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 namespace?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -9080,6 +10498,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -9243,6 +10663,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -9385,6 +10807,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -9545,6 +10969,8 @@ export interface operations {
                 prune?: boolean;
                 /** @description Names what is applied together. */
                 set?: string;
+                /** @description Pass by documents of unsupported kinds. */
+                skip_unsupported?: boolean;
             };
             header?: {
                 /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
@@ -9556,6 +10982,9 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/yaml": string;
+                "application/json": {
+                    [key: string]: unknown;
+                };
             };
         };
         responses: {
@@ -9680,6 +11109,9 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -9689,6 +11121,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description Nobody is logged in. */
@@ -9698,6 +11131,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description This account may not do that. */
@@ -9707,6 +11141,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description There is no such object, or it belongs to somebody else. */
@@ -9716,6 +11151,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description The address does not take this method. */
@@ -9725,6 +11161,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description The database or Redis does not answer; nothing was stored. */
@@ -9734,6 +11171,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
         };
@@ -9761,6 +11199,9 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -9770,6 +11211,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description Nobody is logged in. */
@@ -9779,6 +11221,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description This account may not do that. */
@@ -9788,6 +11231,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description There is no such object, or it belongs to somebody else. */
@@ -9797,6 +11241,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description The address does not take this method. */
@@ -9806,6 +11251,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description The database or Redis does not answer; nothing was stored. */
@@ -9815,6 +11261,144 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    manifests_destroy_namespaced: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+                format?: "json" | "yaml";
+            };
+            header?: never;
+            path: {
+                kind: string;
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Marked"];
+                    "application/yaml": components["schemas"]["Marked"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
         };
@@ -9841,6 +11425,9 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -9850,6 +11437,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description Nobody is logged in. */
@@ -9859,6 +11447,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description This account may not do that. */
@@ -9868,6 +11457,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description There is no such object, or it belongs to somebody else. */
@@ -9877,6 +11467,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description The address does not take this method. */
@@ -9886,6 +11477,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
             /** @description The database or Redis does not answer; nothing was stored. */
@@ -9895,6 +11487,143 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    manifests_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+                format?: "json" | "yaml";
+            };
+            header?: never;
+            path: {
+                kind: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Marked"];
+                    "application/yaml": components["schemas"]["Marked"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                    "application/yaml": components["schemas"]["Error"];
                 };
             };
         };
@@ -9908,6 +11637,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -9995,6 +11726,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10057,6 +11790,466 @@ export interface operations {
             };
         };
     };
+    namespaces_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ObjectRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Object"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Object"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    namespaces_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Object"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    namespaces_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedObjectRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Object"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Object"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Object"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     nodes_list: {
         parameters: {
             query?: {
@@ -10069,6 +12262,8 @@ export interface operations {
                 ready?: boolean;
                 /** @description Part of the name. */
                 search?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
                 unschedulable?: boolean;
             };
             header?: never;
@@ -10224,6 +12419,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -10346,6 +12543,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path: {
@@ -10578,6 +12777,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -10717,6 +12918,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -10804,6 +13007,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10866,6 +13071,466 @@ export interface operations {
             };
         };
     };
+    priority_classes_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PriorityClassRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriorityClass"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriorityClass"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["PriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["PriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    priority_classes_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriorityClass"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["PriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    priority_classes_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedPriorityClassRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PriorityClass"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["PriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["PriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     provisioning_request_configs_list: {
         parameters: {
             query?: {
@@ -10875,6 +13540,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -10962,6 +13629,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11006,6 +13675,466 @@ export interface operations {
             };
             /** @description The address does not take this method. */
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    provisioning_request_configs_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProvisioningRequestConfigRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProvisioningRequestConfig"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProvisioningRequestConfig"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ProvisioningRequestConfig"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ProvisioningRequestConfig"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    provisioning_request_configs_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProvisioningRequestConfig"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ProvisioningRequestConfig"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    provisioning_request_configs_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedProvisioningRequestConfigRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProvisioningRequestConfig"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ProvisioningRequestConfig"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ProvisioningRequestConfig"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11119,6 +14248,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -11275,6 +14406,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -11437,6 +14570,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -11578,6 +14713,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -11734,6 +14871,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 namespace?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -11822,6 +14961,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -11884,6 +15025,469 @@ export interface operations {
             };
         };
     };
+    resource_quotas_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResourceQuotaRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceQuota"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceQuota"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceQuota"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceQuota"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    resource_quotas_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceQuota"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceQuota"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    resource_quotas_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedResourceQuotaRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceQuota"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceQuota"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceQuota"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     role_bindings_list: {
         parameters: {
             query?: {
@@ -11893,6 +15497,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -12049,6 +15655,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -12211,6 +15819,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -12352,6 +15962,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
@@ -12507,6 +16119,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -12594,6 +16208,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12656,6 +16272,466 @@ export interface operations {
             };
         };
     };
+    runtime_classes_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuntimeClassRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuntimeClass"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuntimeClass"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RuntimeClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RuntimeClass"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    runtime_classes_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuntimeClass"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RuntimeClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    runtime_classes_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedRuntimeClassRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuntimeClass"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RuntimeClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RuntimeClass"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     scheduling_cycles_list: {
         parameters: {
             query?: {
@@ -12665,6 +16741,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -12743,6 +16821,8 @@ export interface operations {
                 after?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -13044,6 +17124,8 @@ export interface operations {
                 after?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path: {
@@ -13504,6 +17586,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 namespace?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
                 verdict?: string;
                 workload?: string;
             };
@@ -13586,6 +17670,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -13673,6 +17759,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13735,6 +17823,466 @@ export interface operations {
             };
         };
     };
+    topologies_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TopologyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topology"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topology"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Topology"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Topology"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    topologies_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topology"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Topology"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    topologies_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedTopologyRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Topology"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Topology"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Topology"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     workload_priority_classes_list: {
         parameters: {
             query?: {
@@ -13744,6 +18292,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -13831,6 +18381,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13893,6 +18445,466 @@ export interface operations {
             };
         };
     };
+    workload_priority_classes_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkloadPriorityClassRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadPriorityClass"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadPriorityClass"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["WorkloadPriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["WorkloadPriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workload_priority_classes_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadPriorityClass"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["WorkloadPriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workload_priority_classes_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedWorkloadPriorityClassRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadPriorityClass"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["WorkloadPriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["WorkloadPriorityClass"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     workloads_list: {
         parameters: {
             query?: {
@@ -13931,6 +18943,8 @@ export interface operations {
                  */
                 status?: ("Admitted" | "Evicted" | "Finished" | "Pending" | "QuotaReserved")[];
                 submitted_by?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
                 /** @description Submitted before. */
                 until?: string;
             };
@@ -14009,6 +19023,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: {
                 /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
@@ -14208,6 +19224,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -14330,6 +19348,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -14450,6 +19470,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -14569,6 +19591,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
                 /** @description Of a workload that is gone. */
                 uid?: string;
             };
@@ -14729,6 +19753,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -14927,6 +19953,8 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path: {
@@ -15096,6 +20124,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -15215,6 +20245,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path: {
@@ -15337,6 +20369,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 resolution?: "1h" | "5m" | "raw";
+                /** @description Count all rows, too. */
+                total?: boolean;
             };
             header?: never;
             path: {
@@ -15416,6 +20450,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path?: never;
@@ -15639,6 +20675,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path?: never;
@@ -15755,6 +20793,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path?: never;
@@ -15871,6 +20911,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
             };
             header?: never;
             path?: never;

@@ -1,5 +1,7 @@
 """Get: any word for a kind, and YAML that applies again unchanged, here and in an empty cluster."""
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -46,9 +48,16 @@ def read_all(cluster: Cluster) -> str:
     return to_yaml(manifest for kind in KINDS for manifest in get_manifests(cluster, kind))
 
 
-def without_identity(text: str) -> list[str]:
-    """The lines but for those that say which object of which server it is."""
-    return [line for line in text.splitlines() if not line.strip().startswith(("uid: ", "resourceVersion: "))]
+def without_identity(text: str) -> list[Any]:
+    """The objects but for what says which object of which server it is, and how it is there."""
+    of_the_server = ("uid", "resourceVersion", "generation", "creationTimestamp")
+    found = []
+    for manifest in yaml.safe_load_all(text):
+        manifest.pop("status", None)
+        for key in of_the_server:
+            manifest.get("metadata", {}).pop(key, None)
+        found.append(manifest)
+    return found
 
 
 def test_what_is_read_applies_unchanged_and_makes_the_same_elsewhere(apply: Apply, cluster: Cluster) -> None:

@@ -82,7 +82,7 @@ def refusal(text: str) -> ManifestErrors:
 def test_a_misspelt_kind_is_suggested() -> None:
     refused = refusal("apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueu\nmetadata: {name: a}\n")
     assert isinstance(refused, UnsupportedKind)
-    assert refused.errors[0].remedy == 'Did you mean "ClusterQueue"?'
+    assert refused.errors[0].remedy.startswith('Did you mean "ClusterQueue"?')
 
 
 def test_an_unknown_version_names_those_that_are_taken() -> None:
@@ -107,7 +107,7 @@ def test_two_documents_with_one_identity_are_refused() -> None:
 
 def test_generated_names_are_no_twins() -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\nspec: {containers: [{name: c, image: busybox}]}\n"
-    assert len(read_objects(read_documents(f"{pod}---\n{pod}"))) == 2
+    assert len(read_objects(read_documents(f"{pod}---\n{pod}"))[0]) == 2
 
 
 def test_a_list_is_unpacked_and_its_mistakes_are_located() -> None:

@@ -14,14 +14,14 @@ pytestmark = pytest.mark.django_db
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "manifests" / "seed-examples").glob("*.yaml"))
 NOT_TAKEN = {
-    "003-07-job-volcano-job.yaml": "a Job of Volcano",
-    "003-08-podgroup-pod-group.yaml": "a PodGroup of Volcano",
-    "003-09-queue-high-priority-queue.yaml": "a Queue of Volcano",
-    "003-10-queue-guaranteed-queue.yaml": "a Queue of Volcano",
-    "003-11-job-ai-mixed-job.yaml": "a Job of Volcano",
-    "003-12-horizontalpodautoscaler-inference-hpa.yaml": "a HorizontalPodAutoscaler of Kubernetes",
-    "003-15-queue-ai-training-queue.yaml": "a Queue of Volcano",
-    "003-16-job-distributed-training.yaml": "a Job of Volcano",
+    "003-07-job-volcano-job.yaml": "Unsupported value: Job of Volcano",
+    "003-08-podgroup-pod-group.yaml": "Unsupported value: PodGroup of Volcano",
+    "003-09-queue-high-priority-queue.yaml": "Unsupported value: Queue of Volcano",
+    "003-10-queue-guaranteed-queue.yaml": "Unsupported value: Queue of Volcano",
+    "003-11-job-ai-mixed-job.yaml": "Unsupported value: Job of Volcano",
+    "003-12-horizontalpodautoscaler-inference-hpa.yaml": "Unsupported value: HorizontalPodAutoscaler of Kubernetes",
+    "003-15-queue-ai-training-queue.yaml": "Unsupported value: Queue of Volcano",
+    "003-16-job-distributed-training.yaml": "Unsupported value: Job of Volcano",
 }
 TAKEN = [path for path in EXAMPLES if path.name not in NOT_TAKEN]
 

@@ -78,13 +78,18 @@ def test_of_others(bob: SchemaClient, vera: SchemaClient, workloads: Any, verb: 
 
 
 def test_many_at_once(alice: SchemaClient, workloads: list[dict[str, str]]) -> None:
-    assert alice.post(f"{URL}hold/", {"workloads": workloads}).json() == {"changed": workloads}
-    assert alice.post(f"{URL}release/", {"workloads": workloads[:2]}).json() == {"changed": workloads[:2]}
+    assert alice.post(f"{URL}hold/", {"workloads": workloads}).json() == {"changed": workloads, "skipped": []}
+    assert alice.post(f"{URL}release/", {"workloads": workloads[:2]}).json() == {
+        "changed": workloads[:2],
+        "skipped": [],
+    }
     finished = alice.post(f"{URL}finish/", {"workloads": workloads[:1], "reason": "Failed", "message": "Out of memory"})
-    assert finished.json() == {"changed": workloads[:1]}
+    assert finished.json() == {"changed": workloads[:1], "skipped": []}
     row = Workload.objects.get(name="a")
     assert (row.status, row.reason, row.message) == ("Finished", "Failed", "Out of memory")
-    assert alice.post(f"{URL}cancel/", {"workloads": workloads}).json() == {"changed": workloads[1:]}
+    cancelled = alice.post(f"{URL}cancel/", {"workloads": workloads}).json()
+    assert cancelled["changed"] == workloads[1:]
+    assert cancelled["skipped"] == [workloads[0] | {"reason": "Conflict", "message": "It has ended."}]
 
 
 def test_many_at_once_of_others(bob: SchemaClient, workloads: list[dict[str, str]]) -> None:

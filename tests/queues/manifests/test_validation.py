@@ -38,7 +38,7 @@ def test_a_broken_rule_is_located(rule: str) -> None:
 @pytest.mark.parametrize("what", TAKEN)
 def test_it_is_taken(what: str) -> None:
     case = TAKEN[what]
-    (found,) = read_objects(read_documents(case["manifest"]))
+    (found,), _ = read_objects(read_documents(case["manifest"]))
     wanted = [case["warning"]] if "warning" in case else []
     assert [warning[: len(case["warning"])] for warning in found.submitted.report.warnings] == wanted
 
