@@ -35,7 +35,7 @@ export function ClusterProvider({ cluster, children }: { cluster: string; childr
 }
 
 /** On a busy cluster something moves all the time: reading lists more often would cost more than it says. */
-const LISTS_PAUSE_MS = 2_000;
+const LISTS_PAUSE_MS = 3_000;
 
 const MAX_PAGES_FOLLOWED = 3;
 

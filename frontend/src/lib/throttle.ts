@@ -1,4 +1,7 @@
-/** Does something at most so often: at once when it was quiet before, else when the pause is over. */
+/**
+ * Does something at most so often: at once when it was quiet before, and once more when the pause is over, for what was
+ * not to be seen yet the first time.
+ */
 export interface Throttle {
   ask: () => void;
   stop: () => void;
@@ -20,8 +23,8 @@ export function throttle(act: () => void, pauseMs: number): Throttle {
   };
   return {
     ask: () => {
-      asked = true;
       if (timer === null) run();
+      asked = true;
     },
     stop: () => {
       if (timer !== null) clearTimeout(timer);
