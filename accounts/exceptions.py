@@ -41,12 +41,6 @@ class AlreadyExists(Conflict):
     reason = "AlreadyExists"
 
 
-class InUse(Conflict):
-    """Something still holds the object."""
-
-    reason = "InUse"
-
-
 class MirroredFromCluster(Conflict):
     """The object repeats what a cluster says that another scheduler runs: it is changed there."""
 

@@ -1,1 +1,1 @@
-"""The hardware, and which workload holds which slice of it."""
+"""Nodes and devices, and which workload holds which slice of a device."""

@@ -1,4 +1,4 @@
-"""Nodes, devices and slices to look at; a node or a device can be cordoned (it takes nothing new) or drained."""
+"""Admin pages of nodes, devices and slices. A node or device can be cordoned (it takes no new pods) or drained."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class NodeAdmin(_SeenInTheCluster):
     readonly_fields = tuple(field for field in fields if field not in {"cordoned", "draining"})
 
     def save_model(self, request: HttpRequest, obj: Node, form: Any, change: bool) -> None:
-        """Whether it is closed and nothing else: the watcher writes this row too."""
+        """Save only cordon and drain, because the watcher writes this row too."""
         close_node(obj.cluster_id, obj.name, cordoned=obj.cordoned, draining=obj.draining)
 
 
@@ -49,7 +49,7 @@ class DeviceAdmin(_SeenInTheCluster):
         return obj.node.cluster
 
     def save_model(self, request: HttpRequest, obj: Device, form: Any, change: bool) -> None:
-        """Whether it is closed and nothing else: the scheduler and the watcher write this row too."""
+        """Save only cordon and drain, because the scheduler and the watcher write this row too."""
         close_device(obj.node.cluster_id, obj.uuid, cordoned=obj.cordoned, draining=obj.draining)
 
 
@@ -61,5 +61,5 @@ class DeviceAllocationAdmin(_SeenInTheCluster):
     search_fields = ("device_uuid", "workload__name", "pod_name")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The scheduler and the watcher change."""
+        """Read-only: the scheduler and the watcher write these rows."""
         return False

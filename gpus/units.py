@@ -15,7 +15,7 @@ PERCENT = "%"
 
 
 class DeviceAmounts(TypedDict):
-    """What a device is called, what it is shared in, and its cores. Of `cores_unit` "%" the numbers are percent."""
+    """The terms for a device and its shares, and its cores. With `cores_unit` "%" the numbers are percent."""
 
     device: str
     parts: str
@@ -27,7 +27,7 @@ class DeviceAmounts(TypedDict):
 def device_amounts(
     vendor: str, mode: str, attributes: Mapping[str, str], cores: int, used_cores: int, slices_mib: Iterable[int]
 ) -> DeviceAmounts:
-    """The amounts of one device: of its cores as they are counted, of its slices the memory."""
+    """The amounts of one device: cores as the device counts them, memory as the sum of its slices."""
     row = _BY_WORD.get(vendor)
     units = DeviceUnits() if row is None else row.units
     device = "die" if attributes.get(STRATEGY) == DIE else units.device
@@ -37,7 +37,7 @@ def device_amounts(
     if row is not None and row.rules.split_modes and row.model is not None:
         if attributes.get(SPLIT) == SOFT_SPLIT:
             return DeviceAmounts(device=device, parts=parts, cores_unit=PERCENT, cores=cores, used_cores=used_cores)
-        # The hardware's templates have cores of their own, which nobody asks for and HAMi does not count.
+        # The hardware's templates have cores of their own, which no pod requests and HAMi does not count.
         used_cores = sum(_cores_of(row.model, memory) for memory in slices_mib)
     return DeviceAmounts(device=device, parts=parts, cores_unit=units.cores, cores=cores, used_cores=used_cores)
 

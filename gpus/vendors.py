@@ -31,17 +31,17 @@ _GIB = 1024
 
 
 def _allocation(word: str) -> dict[str, str]:
-    """The two keys that HAMi writes on pods."""
+    """The two annotation keys that HAMi writes on pods."""
     return {"to_allocate": f"hami.io/{word}-devices-to-allocate", "allocated": f"hami.io/{word}-devices-allocated"}
 
 
 def _uuids(prefix: str) -> dict[str, str]:
-    """The two keys with which users choose devices by UUID."""
+    """The two annotation keys with which users choose devices by UUID."""
     return {"use_uuid": f"{prefix}/use-gpuuuid", "nouse_uuid": f"{prefix}/nouse-gpuuuid"}
 
 
 def _by_word(word: str) -> dict[str, str]:
-    """The keys of chips that carry their own word."""
+    """The annotation keys of chips with their own common word."""
     return {
         **_allocation(word),
         "handshake": f"hami.io/node-handshake-{word}",
@@ -113,7 +113,7 @@ ASCEND = (
 
 
 def _iluvatar(chip: str) -> DeviceVendor:
-    """A chip of Iluvatar's; several devices are given with all their cores."""
+    """An Iluvatar chip. Several devices are assigned with all their cores."""
     return DeviceVendor(
         common_word=chip,
         resources=VendorResources(
@@ -284,7 +284,7 @@ ENFLAME_DRS = DeviceVendor(
 
 _XPU_UUIDS = {"other_use_uuid": "hami.io/use-xpu-uuid", "other_nouse_uuid": "hami.io/no-use-xpu-uuid"}
 _OF_A_SERVER = (1, 2, 4, 8)
-"""What the eight devices of a Kunlun server are given in."""
+"""The numbers of devices of a Kunlun server that a container may get."""
 
 KUNLUN = DeviceVendor(
     common_word="kunlun",

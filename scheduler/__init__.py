@@ -1,1 +1,1 @@
-"""The engine: keeps a `World` in step with the database, asks the pure core for decisions and saves them."""
+"""The engine: keeps a `World` in step with the database, asks the rules for decisions and saves them."""

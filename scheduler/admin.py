@@ -1,4 +1,4 @@
-"""Who leads, and the cycles that decided something, to look at.
+"""Read-only admin pages of leases and of cycles that decided something.
 
 Decisions are read over REST: their table is partitioned and has no key that the admin could use.
 """

@@ -1,4 +1,4 @@
-"""What the engine keeps: its to-do list, its lease, and a log of what it decided that is never rewritten."""
+"""Rows of the engine: its list of changed rows, its lease, and an append-only log of decisions."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -7,7 +7,8 @@ from django.db.models.functions import Now
 
 
 class Lease(models.Model):
-    """Who leads the scheduling of a cluster. A new leader raises `epoch`; batches of an older epoch write nothing."""
+    """The process that leads the scheduling of a cluster. A new leader raises `epoch`; batches of an older epoch
+    cannot write."""
 
     cluster = models.OneToOneField("accounts.Cluster", on_delete=models.CASCADE, related_name="scheduler_lease")
     epoch = models.BigIntegerField(default=0)
@@ -20,13 +21,15 @@ class Lease(models.Model):
 
 
 class Change(models.Model):
-    """A row that changed, to be read as it is now; written by triggers, deleted by the batch that has seen it."""
+    """A changed row, to be read as it is now. Triggers write it; the batch that has seen it deletes it."""
 
     cluster_id = models.BigIntegerField()
     kind = models.CharField(max_length=32, help_text="The object's kind: workload, clusterqueue, node ...")
     object_id = models.BigIntegerField()
     key = models.CharField(
-        max_length=320, blank=True, help_text="Its name, or namespace/name: enough to forget it when it is gone."
+        max_length=320,
+        blank=True,
+        help_text="Its name, or namespace/name: enough to forget it when it is gone.",
     )
     tenant = models.GeneratedField(
         expression=Case(
@@ -48,7 +51,7 @@ class Change(models.Model):
 
 
 class SchedulingCycle(models.Model):
-    """One cycle that decided something."""
+    """A cycle that decided something."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     epoch = models.BigIntegerField()
@@ -69,9 +72,9 @@ class SchedulingCycle(models.Model):
 
 
 class Decision(models.Model):
-    """What was decided on a workload, when, in which cycle, why and at whose cost.
+    """A decision on a workload: when, in which cycle, why, and at the expense of which workload.
 
-    Partitioned by month; names are copied in, so that it outlives what it speaks of.
+    Partitioned by month. Names are copied in, so that a decision outlives the objects it names.
     """
 
     pk = models.CompositePrimaryKey("id", "decided_at")
@@ -103,9 +106,10 @@ class Decision(models.Model):
 
 
 class MetricCount(models.Model):
-    """A step of a Prometheus counter or histogram. What is exposed is the sum of all rows of a metric and its labels.
+    """A count of a Prometheus counter or histogram. A metric's value is the sum of all rows with its labels.
 
-    Triggers and batches only insert, so that nobody waits for anybody; housekeeping joins rows of the same labels.
+    Triggers and batches only insert rows, so that they never wait for each other; housekeeping merges rows with the
+    same labels.
     """
 
     cluster_id = models.BigIntegerField()

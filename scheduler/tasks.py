@@ -1,4 +1,4 @@
-"""The Celery doors. Each may be started twice, late or not at all: what it does follows from rows."""
+"""Celery tasks. Each may be started twice, late or not at all, because what it does follows from rows."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _engines: dict[int, Engine] = {}
 
 @celeryd_after_setup.connect
 def stand_by(sender: str, instance: Any, **_: Any) -> None:
-    """A scheduler worker consumes nothing before it leads: it waits here for the one before to be gone."""
+    """A scheduler worker consumes no tasks before it leads: it waits here until the previous leader is gone."""
     if SCHEDULER_QUEUE in instance.app.amqp.queues.consume_from:
         _log.info("%s stands by", sender)
-        # One that went on without leading would take wake-ups that are the leader's.
+        # Without leading, it would consume wake-ups that are meant for the leader.
         patiently(leadership.wait)
         _log.info("%s leads", sender)
 
 
 @worker_shutdown.connect
 def step_down(**_: Any) -> None:
-    """An orderly end hands over at once."""
+    """Release leadership on an orderly shutdown."""
     leadership.release()
 
 
@@ -58,7 +58,7 @@ def run_cycles(cluster: str | None = None) -> None:
     """Schedule the named cluster, or every cluster, until nothing more happens or a second is over. One that another
     scheduler runs is followed and shown.
 
-    A worker that lost its lease exits: what it knows is void, and the one that leads now has loaded everything anew.
+    A worker that lost its lease exits: its state is void, and the new leader has loaded everything.
     """
     try:
         if not leadership.acquire():
@@ -71,7 +71,7 @@ def run_cycles(cluster: str | None = None) -> None:
         _log.error("%s; this worker exits", lost)
         os.kill(os.getpid(), signal.SIGTERM)
     except DatabaseError as error:
-        # What the World holds beyond the rows is not known any more: load anew, under a new epoch.
+        # The World may differ from the rows now, so load everything again under a new epoch.
         _log.error("the database failed in the middle of a run: %s", error)
         _engines.clear()
         close_old_connections()
@@ -97,7 +97,7 @@ def _engine(cluster: Cluster) -> Engine:
 
 
 def _calm_the_collector() -> None:
-    """A loaded World is large and lives on: without this, walking it for garbage takes half of a cycle's time."""
+    """A loaded World is large and long-lived. Without this, garbage collection would take half of a cycle's time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -112,7 +112,7 @@ def ask_webhook_checks() -> None:
 
 @shared_task(name="scheduler.tasks.join_metric_counts")
 def join_metric_counts() -> None:
-    """Keep few rows of counts, whatever was counted."""
+    """Merge rows of metric counts."""
     join_counts()
 
 
@@ -125,20 +125,20 @@ def apply_retention() -> None:
 
 @shared_task(name="scheduler.tasks.sample_telemetry")
 def sample_telemetry() -> None:
-    """Ask what devices and containers use."""
+    """Sample what devices and containers use."""
     for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk"):
         sample_cluster(found, timezone.now())
 
 
 @shared_task(name="scheduler.tasks.roll_up_telemetry")
 def roll_up_telemetry() -> None:
-    """Means and peaks of what was sampled, and an end to what is old."""
+    """Roll samples up to means and peaks, and delete old ones."""
     telemetry.roll_up_telemetry(timezone.now())
 
 
 @shared_task(name="scheduler.tasks.maintain")
 def maintain() -> None:
-    """Make room for the decisions of the months to come, and drop what is beyond the retention."""
+    """Create the decision log's partitions for coming months, and drop those beyond the retention period."""
     with connection.cursor() as cursor:
         maintain_partitions(cursor)
     drop_old_history(timezone.now())
@@ -148,6 +148,6 @@ def maintain() -> None:
 
 @shared_task(name="scheduler.tasks.stream_audit")
 def stream_audit() -> None:
-    """Write the audit's new lines to its log."""
+    """Write new audit entries to the audit log."""
     while write_unsent() == MAX_LINES_AT_ONCE:
         continue

@@ -47,11 +47,6 @@ def acting(actor: Actor) -> Iterator[Actor]:
         _told.reset(told)
 
 
-def current_actor() -> Actor | None:
-    """The actor of this request; None outside requests."""
-    return _actor.get()
-
-
 def act_as(username: str, credential: str) -> None:
     """The request has shown who it is. Only requests that may change something tell the database: it costs a query."""
     actor = _actor.get()

@@ -1,4 +1,4 @@
-"""HAMi's wire formats, both directions, pure: what nodes and pods carry in their annotations."""
+"""Encodes and decodes HAMi's annotations on nodes and pods. Pure functions."""
 
 from gpus.annotations.allocation import (
     NODE,

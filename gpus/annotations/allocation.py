@@ -1,7 +1,7 @@
-"""The devices of a pod's containers in HAMi's pod annotations, both directions.
+"""Encodes and decodes the devices of a pod's containers in HAMi's pod annotations.
 
-Per device `UUID,Vendor,MiB,cores:`, per container the devices and a `;`, init containers first. Reading tolerates
-HAMi's own misalignment, which leaves out the containers without a device.
+Per device `UUID,Vendor,MiB,cores:`, per container its devices and a `;`, init containers first. Reading accepts
+HAMi's own misalignment, which leaves out containers without a device.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ ALLOCATING = "allocating"
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 
 TIMES = frozenset({TIME, BIND_TIME, *EXTRA_TIMES})
-"""Annotations that say when: two that differ in these alone say the same."""
+"""Annotations with times. Two allocations that differ only in these are equal."""
 
 _RESERVED = re.compile(r"[,:;]")
 _OLD_MIG_SUFFIX = re.compile(r"\[[^\]]*\]$")
-"""`GPU-x[0-1]`: template and place of a MIG instance, as HAMi wrote them before it had an annotation for that."""
+"""`GPU-x[0-1]`: template and place of a MIG instance, in HAMi's format before it had an annotation for that."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """One entry of a pod device annotation; memory is what was granted, in MiB, cores in percent points."""
+    """One entry of a pod device annotation: granted memory in MiB, cores in percent points."""
 
     uuid: str
     vendor: str
@@ -50,7 +50,7 @@ class AllocatedDevice:
 
 @dataclass(frozen=True, slots=True)
 class MigAllocation:
-    """One MIG reservation of a pod. The runtime identity is known once the device plugin made the instance."""
+    """One MIG reservation of a pod. The runtime identity is known once the device plugin has created the instance."""
 
     container_index: int
     device_index: int
@@ -63,10 +63,10 @@ class MigAllocation:
 
 @dataclass(frozen=True, slots=True)
 class FoundAllocation:
-    """What a pod in the cluster says it holds; slots, MiB and cores per device are the pod's peak.
+    """What a pod in the cluster holds by its annotations; slots, MiB and cores per device are the pod's peak.
 
-    `malformed` is what could not be read: such a pod counts as so many whole devices of its node as it asks for
-    (`asked`; None: as all of them) until that is resolved.
+    `malformed` is an unreadable annotation. Such a pod counts as `asked` whole devices of its node (None: all of
+    them) until that is resolved.
     """
 
     node: str
@@ -83,8 +83,8 @@ def encode_containers(containers: Iterable[Iterable[AllocatedDevice]]) -> str:
 def decode_containers(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
     """Read a to-allocate or allocated annotation, one entry per `;`.
 
-    Raises AnnotationError for a device with fewer than four fields or an amount that is none, so that a caller can
-    count what it can't read as taken.
+    Raises AnnotationError for a device with fewer than four fields or an invalid amount, so that the caller can
+    count an unreadable allocation as taken.
     """
     pieces = text.split(";")
     if pieces and not pieces[-1].strip():
@@ -95,11 +95,11 @@ def decode_containers(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
 def align_containers(
     entries: Sequence[tuple[AllocatedDevice, ...]], asking: Sequence[bool]
 ) -> tuple[tuple[AllocatedDevice, ...], ...]:
-    """Entries per container of the pod, init containers first; `asking` says which containers ask for the vendor.
+    """Entries per container of the pod, init containers first; `asking` says which containers request the vendor.
 
-    Where as many entries hold devices as containers ask for some, they belong to those containers in order, whatever
-    their position (HAMi leaves out the empty ones on most nodes); else by position. Raises AnnotationError for devices
-    beyond the last container.
+    If as many entries hold devices as containers request some, they belong to those containers in order, whatever
+    their position (HAMi leaves out empty entries on most nodes); otherwise by position. Raises AnnotationError for
+    devices beyond the last container.
     """
     filled = [entry for entry in entries if entry]
     if len(filled) == sum(asking):
@@ -132,7 +132,7 @@ def encode_mig_allocations(allocations: Iterable[MigAllocation]) -> str:
 
 
 def decode_mig_allocations(text: str) -> tuple[MigAllocation, ...]:
-    """Read `hami.io/vgpu-mig-allocations`. Raises AnnotationError, also where only some runtime ids are there."""
+    """Read `hami.io/vgpu-mig-allocations`. Raises AnnotationError, also if only some runtime ids are present."""
     found = load_json(text)
     if not isinstance(found, list):
         raise AnnotationError("expected a JSON array of MIG allocations")
@@ -147,19 +147,20 @@ def _are_profiles(vendors: Iterable[DeviceVendor]) -> bool:
 
 
 def _slots(vendor: DeviceVendor, slices: int) -> int:
-    """How many slots of its device an allocated part takes; `slices` is what its container was assigned."""
+    """How many slots of its device an allocated entry takes; `slices` are those assigned to its container."""
     return max(slices, 1) if vendor.rules.hardware_profiles else 1
 
 
 def found_allocation(
     pod: Mapping[str, Any], vendors: Sequence[DeviceVendor], *, init_done: bool = False
 ) -> FoundAllocation | None:
-    """What a pod in the cluster holds, by its own annotations; None for a pod that HAMi placed nowhere.
+    """What a pod in the cluster holds, by its own annotations; None for a pod that HAMi did not place.
 
-    `pod` is a `v1.Pod` in manifest form that is neither Succeeded nor Failed. Init containers and the others are taken
-    together as HAMi does, or the others alone once all init containers succeeded (`init_done`). Anyone who may write
-    a pod writes its annotations: they are not believed on a pod that asks for no device or runs on another node, nor
-    beyond the number of devices that it asks for.
+    `pod` is a `v1.Pod` in manifest form that is neither Succeeded nor Failed. Init containers are combined with the
+    others as in HAMi, and left out once all of them succeeded (`init_done`).
+
+    Anyone who may create pods controls these annotations. So they are ignored on a pod that requests no device or
+    runs on another node, and beyond the number of devices that the pod requests.
     """
     annotations: Mapping[str, str] = (pod.get("metadata") or {}).get("annotations") or {}
     node = annotations.get(NODE) or ""
@@ -170,7 +171,7 @@ def found_allocation(
     asked = sum(each.count for container in (*request.init_containers, *request.containers) for each in container)
     present = [vendor for vendor in vendors if annotations.get(vendor.annotations.allocated)]
     if not present:
-        return FoundAllocation(node, (), "it asks for devices and has no allocated annotation", asked)
+        return FoundAllocation(node, (), "the pod requests devices but has no allocated annotation", asked)
     try:
         return FoundAllocation(node, _held_slices(pod, annotations, node, present, init_done))
     except AnnotationError as error:
@@ -230,13 +231,13 @@ def _check_counts(
     for held, requests in zip(containers, asked, strict=True):
         count = sum(each.count for each in requests if each.vendor == word)
         if len(held) > count:
-            raise AnnotationError(f"{len(held)} {word} devices for a container that asks for {count}")
+            raise AnnotationError(f"{len(held)} {word} devices for a container that requests {count}")
 
 
 def _encode_device(device: AllocatedDevice) -> str:
     for text in (device.uuid, device.vendor):
         if _RESERVED.search(text):
-            raise AnnotationError(f"{text!r} holds a separator (, : ;), which this encoding can't carry")
+            raise AnnotationError(f"{text!r} contains a separator (, : ;), which this encoding cannot represent")
     return f"{device.uuid},{device.vendor},{device.memory_mib},{device.cores_percent}:"
 
 
@@ -249,7 +250,7 @@ def _decode_device(text: str) -> AllocatedDevice:
     if len(fields) < 4:
         raise AnnotationError(f"a device has {len(fields)} fields instead of 4: {text!r}")
     if not fields[0].isprintable():
-        raise AnnotationError(f"{fields[0]!r} is no UUID of a device")
+        raise AnnotationError(f"{fields[0]!r} is not a device UUID")
     for field in fields[2:4]:
         if not _INTEGER.fullmatch(field):
             raise AnnotationError(f"{field!r} in {text!r} is not a whole number")
@@ -261,9 +262,9 @@ def _mig_allocation(entry: Mapping[str, Any]) -> MigAllocation:
     runtime = [entry.get("migUUID"), entry.get("gpuInstanceID"), entry.get("computeInstanceID")]
     known = [value for value in runtime if value is not None and value != ""]
     if len(known) not in (0, 3):
-        raise AnnotationError("migUUID, gpuInstanceID and computeInstanceID come together or not at all")
+        raise AnnotationError("migUUID, gpuInstanceID and computeInstanceID must be given together")
     if not str(entry["profile"]).isprintable():
-        raise AnnotationError(f"{entry['profile']!r} is no profile")
+        raise AnnotationError(f"{entry['profile']!r} is not a profile")
     instance = MigInstance(str(entry["profile"]), MigPlacement(int(place.get("start", 0)), int(place["size"])))
     identity: tuple[str, int | None, int | None] = (
         (str(runtime[0]), int(str(runtime[1])), int(str(runtime[2]))) if known else ("", None, None)

@@ -1,4 +1,4 @@
-"""What is written on a pod once it is decided which devices its containers get."""
+"""The annotations of a pod whose containers were assigned devices."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def pod_annotations(
     manifest: Mapping[str, Any] | None = None,
     devices: Mapping[str, Device] | None = None,
 ) -> dict[str, str]:
-    """What to write on a pod so that the vendors' device plugins give it exactly these slices.
+    """The annotations with which the vendors' device plugins give a pod exactly these slices.
 
-    Both keys of a vendor get the same value; every container has its entry, the empty ones too. `decided_at` is in
-    seconds since the epoch, `manifest` is the pod's own and `devices` are those of the node by UUID: some plugins want
-    to know more than HAMi's does. Empty for a pod without devices: such a pod is none of HAMi's.
+    Both keys of a vendor get the same value; every container has an entry, even an empty one. `decided_at` is in
+    seconds since the epoch, `manifest` is the pod's own, and `devices` are those of the node by UUID, because some
+    plugins need more than HAMi's does. Empty for a pod without devices, which HAMi does not handle.
     """
     if not pod.slices:
         return {}
@@ -59,7 +59,7 @@ def pod_annotations(
 def webhook_annotations(
     pod: PodPlacement, vendors: Iterable[DeviceVendor], manifest: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What HAMi's webhook, which our pods pass by, would have added for the device plugins."""
+    """The annotations that HAMi's webhook, which our pods bypass, would have added for the device plugins."""
     found: dict[str, str] = {}
     for decision in _decisions(pod, vendors, 0, manifest, {}):
         found |= webhook_extras(decision)
@@ -84,8 +84,8 @@ def _entries(
 ) -> list[tuple[int, Sequence[DeviceSlice]]]:
     """The slices of the vendor per container, with the container's number.
 
-    HAMi leaves out the containers without any, unless the node has devices whose type is the vendor's word: then a
-    plugin takes a container for another one. We don't.
+    HAMi leaves out containers without slices, unless the node has devices whose type is the vendor's word. Its
+    plugin then confuses containers; we always write all entries.
     """
     word = vendor.common_word
     entries = [
@@ -97,7 +97,7 @@ def _entries(
 
 
 def _allocated(decision: Decision, part: DeviceSlice) -> AllocatedDevice:
-    """One entry; it names the vendor's word or, of vendors that want it, the device's model."""
+    """One entry, with the vendor's word or, for some vendors, the device's model."""
     device = decision.device(part)
     model = device.type if decision.vendor.model_in_allocations and device is not None else ""
     word = model if model and not _RESERVED.search(model) else decision.vendor.common_word

@@ -28,8 +28,8 @@ def decode_devices_drs(text: str, vendor: str, node: str, *, as_hami: bool = Fal
     """Read `enflame.com/gcu-drs-capacity`. A device's UUID is `<node>-enflame-drs-<index>`. Raises AnnotationError.
 
     A device has the memory of the largest profile. A profile's cores are its share of the slices of the largest,
-    rounded up; so that all slices can be given out one by one, a device counts as many cores as they can have in all,
-    but in HAMi (`as_hami`), where it has 100.
+    rounded up. So that all slices can be assigned one by one, a device counts as many cores as all its slices can
+    have; in HAMi (`as_hami`) it has 100.
     """
     found = _object(text)
     profiles = _profiles(found.get("profiles"))
@@ -61,18 +61,18 @@ def assigned_slices(text: str) -> dict[str, int]:
     found = {}
     for name, entry in _object(text).items():
         if not isinstance(entry, dict):
-            raise AnnotationError(f"what container {name} is assigned is not an object")
+            raise AnnotationError(f"the assignment of container {name} is not an object")
         found[name] = _number(entry.get("request"), f"request of container {name}")
     return found
 
 
 def profile_id(device: Device, name: str) -> str:
-    """The identifier that the device plugin knows a profile by."""
+    """The identifier by which the device plugin knows a profile."""
     return device.attributes.get(_PROFILE_ID + name, "")
 
 
 def held_profile(device: Device, part: DeviceSlice) -> MigProfile | None:
-    """The profile of a slice of the device, by its memory and cores; None if none has that."""
+    """The profile of a slice of the device, by its memory and cores; None if none matches."""
     held = (part.memory_mib, part.cores_percent)
     return next((each for each in device.mig_profiles if (each.memory_mib, each.cores_percent) == held), None)
 
@@ -94,7 +94,7 @@ def _profiles(found: object) -> dict[tuple[str, int, int], str]:
         if match is None:
             raise AnnotationError(f"{name!r} is not a profile such as 1g.6gb")
         if not isinstance(identifier, str):
-            raise AnnotationError(f"the identifier of profile {name} is not a text: {identifier!r}")
+            raise AnnotationError(f"the identifier of profile {name} is not a string: {identifier!r}")
         profiles[name, int(match[1]), int(match[2]) * _GIB] = identifier
     return profiles
 
@@ -124,7 +124,7 @@ def _device(entry: object, where: str, ids: Mapping[tuple[str, int, int], str], 
 
 
 def _number(value: object, what: str) -> int:
-    """A number that is written as one or as a text."""
+    """A number, written as a number or a string."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _NUMBER.fullmatch(text):
         raise AnnotationError(f"{what} is not a number: {value!r}")

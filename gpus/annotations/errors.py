@@ -1,4 +1,4 @@
-"""What goes wrong when an annotation is read."""
+"""Errors of reading annotations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The devices of a node in HAMi's register annotations: JSON, or the older comma-and-colon string.
 
-JSON leaves out every key that is zero, false or empty: an absent `health` means unhealthy, an absent `index` means 0.
-The position in the array means nothing.
+JSON leaves out every key that is zero, false or empty: an absent `health` means unhealthy, an absent `index` means
+0. The position in the array has no meaning.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def encode_devices_string(devices: Iterable[Device]) -> str:
     for device in devices:
         for text in (device.uuid, device.type, device.mode):
             if _SEPARATORS.search(text):
-                raise AnnotationError(f"{text!r} holds a separator (, : ;), which this encoding can't carry")
+                raise AnnotationError(f"{text!r} contains a separator (, : ;), which this encoding cannot represent")
         fields = (
             device.uuid,
             device.slots,
@@ -61,7 +61,7 @@ def encode_devices_string(devices: Iterable[Device]) -> str:
 def decode_devices_string(text: str, vendor: str) -> tuple[Device, ...]:
     """Read a string register annotation: nine fields per device, or seven (index 0, mode hami-core).
 
-    Raises AnnotationError, for the whole node, where there is no colon, or a device with another number of fields.
+    Raises AnnotationError, for the whole node, without a colon, or for a device with another number of fields.
     """
     if ":" not in text:
         raise AnnotationError("expected devices that end in a colon")
@@ -94,7 +94,7 @@ _METAX_ATTRIBUTES = {"bdf": "bdf", "qosPolicy": "QosPolicy", "linkZone": "LinkZo
 
 
 def encode_devices_metax(devices: Iterable[Device]) -> str:
-    """The value of MetaX' `metax-tech.com/node-gpu-devices`; like all its siblings it leaves out what is zero."""
+    """The value of MetaX' `metax-tech.com/node-gpu-devices`. Like all register annotations it leaves out zeros."""
     found = []
     for device in devices:
         extras = {key: device.attributes.get(name) for key, name in _METAX_ATTRIBUTES.items()}
@@ -113,7 +113,7 @@ def encode_devices_metax(devices: Iterable[Device]) -> str:
 
 
 def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
-    """Read MetaX' `metax-tech.com/node-gpu-devices`; a device's index is its place. Raises AnnotationError."""
+    """Read MetaX' `metax-tech.com/node-gpu-devices`; a device's index is its position. Raises AnnotationError."""
     devices = []
     for number, entry in enumerate(_objects(text)):
         where = f"device {number}"
@@ -140,8 +140,11 @@ def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
 
 
 def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, ...]:
-    """Read a vendor's register annotation on a node in its own encoding. Raises AnnotationError, also for what can be
-    no device: names that are too long, hold control characters or separators of pods' annotations, numbers below 0."""
+    """Read a vendor's register annotation on a node in its own encoding.
+
+    Raises AnnotationError, also for invalid devices: names that are too long or contain control characters or
+    separators of pod annotations, and negative numbers.
+    """
     match vendor.inventory:
         case InventoryEncoding.DRS_JSON:
             devices = decode_devices_drs(text, vendor.common_word, node, as_hami=vendor.rules.as_hami)
@@ -156,11 +159,15 @@ def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, 
     for device in devices:
         texts = ((device.uuid, 128), (device.type, 128), (device.mode, 32))
         if any(len(word) > most or not word.isprintable() for word, most in texts):
-            raise AnnotationError(f"{device.uuid[:128]!r}, {device.type[:128]!r}, {device.mode[:32]!r}: no such device")
+            raise AnnotationError(
+                f"{device.uuid[:128]!r}, {device.type[:128]!r}, {device.mode[:32]!r}: not a valid device"
+            )
         if _SEPARATORS.search(device.uuid):
-            raise AnnotationError(f"{device.uuid!r} holds a separator (, : ;), which no pod's annotation can carry")
+            raise AnnotationError(
+                f"{device.uuid!r} contains a separator (, : ;), which pod annotations cannot represent"
+            )
         if min(device.index, device.slots, device.memory_mib, device.cores_percent) < 0:
-            raise AnnotationError(f"a number of device {device.uuid} is below 0")
+            raise AnnotationError(f"a number of device {device.uuid} is negative")
     return devices
 
 
@@ -299,7 +306,7 @@ def _is_integer(value: object) -> bool:
 def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
     value = entry.get(key, "")
     if not isinstance(value, str):
-        raise AnnotationError(f"{key} of {where} is not a text: {value!r}")
+        raise AnnotationError(f"{key} of {where} is not a string: {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""JSON in annotations, which anyone may have written."""
+"""JSON in annotations from untrusted authors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from gpus.annotations.errors import AnnotationError
 
 
 def load_json(text: str) -> Any:
-    """What the text says. Raises AnnotationError, also for what nests too deep and for numbers that are too long."""
+    """The parsed text. Raises AnnotationError, also for JSON that is nested too deeply or has numbers that are too
+    long."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

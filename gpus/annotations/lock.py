@@ -1,4 +1,4 @@
-"""HAMi's node lock and the handshake of device plugins, both directions. Times are seconds since the epoch."""
+"""HAMi's node lock, and the handshake of device plugins. Times are seconds since the epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HANDSHAKE_TIME = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class NodeLock:
-    """Who holds a node's allocation mutex, since when. The older form is a bare time without a holder."""
+    """The holder of a node's allocation mutex and its time. The older form is a bare time without a holder."""
 
     taken_at: float
     namespace: str = ""
@@ -32,7 +32,7 @@ class NodeLock:
 
     @classmethod
     def decode(cls, text: str) -> NodeLock:
-        """Read a lock. Raises AnnotationError; such a lock blocks the node until somebody removes it."""
+        """Read a lock. Raises AnnotationError; such a lock blocks the node until someone removes it."""
         fields = text.split(",")
         if len(fields) not in (1, 3):
             raise AnnotationError(f"expected a time, or a time, a namespace and a pod: {text!r}")
@@ -53,7 +53,8 @@ class NodeLock:
         holder_exists: bool,
         timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
     ) -> bool:
-        """Whether a pod may take the lock: it holds it already, it has expired, or its holder is gone."""
+        """Whether a pod may take the lock: it holds the lock already, the lock has expired, or its holder no longer
+        exists."""
         if (self.namespace, self.pod) == (namespace, pod):
             return True
         if now - self.taken_at > timeout_seconds:
@@ -62,15 +63,15 @@ class NodeLock:
 
 
 def handshake_request(now: float, zone: tzinfo = UTC) -> str:
-    """What a scheduler writes to ask a device plugin whether it lives; its clock has no zone of its own."""
+    """The value that asks a device plugin whether it is alive; its time has no time zone."""
     return _REQUESTING + datetime.fromtimestamp(now, zone).strftime(_HANDSHAKE_TIME)
 
 
 def plugin_answers(handshake: str | None, allocatable_count: int, now: float, zone: tzinfo = UTC) -> bool:
     """Whether a vendor's device plugin on a node counts as alive (HAMi's rule).
 
-    A request younger than 60 s, or one that can't be read, leaves it alive; an older one does while the node still has
-    the vendor's resource. Anything else is an answer, but for the older `Deleted_` mark.
+    A request younger than 60 s, or an unreadable one, leaves it alive; with an older one it is alive while the node
+    still has the vendor's resource. Any other value is an answer, except the older mark `Deleted_`.
     """
     if handshake is None:
         return True

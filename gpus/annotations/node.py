@@ -1,4 +1,4 @@
-"""All devices of a node: every vendor's register annotation, or capacity, with link scores and cordons put together."""
+"""All devices of a node, from every vendor's register annotation or from capacity, with link scores and cordons."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from scheduling.model.vendor import NVIDIA, DeviceVendor, InventoryEncoding
 NO_LABELS: Final[Mapping[str, str]] = {}
 _LARGEST: Final = 2**31
 _MAX_BITS: Final = 16
-"""More cores than any device has whose cores are bits."""
+"""More cores than any device has whose cores are a bit mask."""
 _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """The devices of a node, the vendors whose plugin stopped answering, and what could not be read, by annotation."""
+    """The devices of a node, the vendors whose plugin stopped answering, and problems by annotation."""
 
     devices: tuple[Device, ...]
     unhealthy_vendors: frozenset[str]
@@ -40,11 +40,12 @@ def node_devices(
     now: float,
     labels: Mapping[str, str] = NO_LABELS,
 ) -> NodeDevices:
-    """Read a node's devices from its annotations, its labels and its capacity (whole units, by resource name).
+    """Read a node's devices from its annotations, labels and capacity (whole units, by resource name).
 
-    A vendor's annotation that can't be read gives no device of that vendor and a problem. `now` (seconds since the
-    epoch) is for the handshake. A plugin of which the kubelet offers nothing any more is dead whatever the handshake
-    says: no pod with such devices would start there (HAMi looks at that for NVIDIA).
+    An unreadable annotation of a vendor gives no device of that vendor, and a problem. `now` (seconds since the
+    epoch) is for the handshake. If the kubelet offers none of a vendor's resource any more, the plugin counts as
+    dead whatever the handshake says, because no pod with such devices would start there (HAMi checks this for
+    NVIDIA).
     """
     devices: list[Device] = []
     unhealthy: set[str] = set()
@@ -98,8 +99,7 @@ def _vendor_devices(
 
 
 def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]) -> dict[str, CountScores]:
-    """A node's own tables of what it means to take so many of its devices, by vendor word; what can't be read is left
-    out, as its number of devices would be."""
+    """A node's own score tables for taking a number of its devices, by vendor word. Unreadable ones are left out."""
     found = {}
     for vendor in vendors:
         keys = vendor.annotations
@@ -110,7 +110,7 @@ def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]
 
 
 def _count_table(text: str) -> dict[int, int]:
-    """`{"1": 100, "2": 200}`: number of devices -> amount."""
+    """Read `{"1": 100, "2": 200}`: number of devices -> score."""
     try:
         found = load_json(text)
     except AnnotationError:
@@ -125,8 +125,11 @@ def _count_table(text: str) -> dict[int, int]:
 
 
 def _split(device: Device, override: str | None, vendor: DeviceVendor) -> Device:
-    """The device with how it is split: as its node says, else as its vendor's settings do. Softly split devices are
-    shared by percent of their cores, whatever number of cores their chip has; HAMi's scores go on by that number."""
+    """The device with its split mode: the node's, else the one in the vendor's settings.
+
+    Softly split devices are shared in percent of their cores, whatever their number; HAMi's scores still use that
+    number.
+    """
     soft = vendor.rules.soft_split if override not in ("true", "false") else override == "true"
     attributes = {**device.attributes, SPLIT: SOFT_SPLIT if soft else HARD_SPLIT}
     by_chip = vendor.model is not None and device.cores_percent == vendor.model.cores
@@ -139,8 +142,8 @@ def devices_from_capacity(
 ) -> tuple[Device, ...]:
     """The devices that a node's capacity implies, for vendors that publish no list.
 
-    Their number is the capacity of the count resource or, where the vendor counts cores, cores per device, a rest
-    rounded up; memory is shared evenly.
+    Their number is the capacity of the count resource or, where the vendor counts cores, the cores divided by cores
+    per device, rounded up; memory is divided evenly.
     """
     shape, names, word = vendor.capacity, vendor.resources, vendor.common_word
     if shape is None:

@@ -1,4 +1,4 @@
-"""What some vendors' own device plugins read from a pod beside HAMi's annotations."""
+"""Pod annotations that some vendors' device plugins read in addition to HAMi's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _METAX_TIME = "metax-tech.com/predicate-time"
 _ENFLAME_TIME = "enflame.com/gcu-assigned-time"
 _NEURON_TIME = "NEURON_ALLOC_TIME"
 TIMES = (_PREDICATE_TIME, _MTHREADS_TIME, _METAX_TIME, _ENFLAME_TIME, _NEURON_TIME)
-"""The annotations here that say when it was decided."""
+"""The annotations here that contain the time of the decision."""
 
 EXTRAS = (
     *TIMES, ASSIGNED_CONTAINERS, "CAMBRICON_DSMLU_ASSIGNED", "CAMBRICON_DSMLU_ASSIGHED", "CAMBRICON_DSMLU_PROFILE",
@@ -28,7 +28,7 @@ EXTRAS = (
     "BAIDU_COM_DEVICE_IDX", "AWS_NEURON_IDS", "NEURON_ALLOCATED", "NEURON_RESOURCE_TYPE",
     "aws.amazon.com/predicate-node",
 )  # fmt: skip
-"""Every key that is written here, but for those that name the vendor's model, and those that older plugins read."""
+"""Every key written here, except those that contain the vendor's model, and those for older plugins."""
 
 _NANOSECONDS = 10**9
 
@@ -37,8 +37,8 @@ _NANOSECONDS = 10**9
 class Decision:
     """Which slices of a vendor's devices each container of a pod gets, on which node, and since when.
 
-    `entries` are containers' numbers, init containers first, and their slices. `manifest` is the pod, `devices` are the
-    node's by UUID, as far as they are known; `decided_at` is in seconds since the epoch.
+    `entries` are container numbers, init containers first, with their slices. `manifest` is the pod; `devices` are
+    the node's known devices by UUID; `decided_at` is in seconds since the epoch.
     """
 
     vendor: DeviceVendor
@@ -60,12 +60,12 @@ class Decision:
 
     @property
     def nanoseconds(self) -> str:
-        """When it was decided, in nanoseconds since the epoch."""
+        """The time of the decision in nanoseconds since the epoch."""
         return str(int(self.decided_at * _NANOSECONDS))
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """What the pod itself says."""
+        """The pod's own annotations."""
         found: Mapping[str, str] = (self.manifest.get("metadata") or {}).get("annotations") or {}
         return found
 
@@ -74,14 +74,14 @@ class Decision:
         return self.devices.get(part.uuid)
 
     def container(self, number: int) -> Mapping[str, Any]:
-        """A container of the pod, nothing where it is not known."""
+        """A container of the pod; empty if it is unknown."""
         spec = self.manifest.get("spec") or {}
         containers = [each for key in ("initContainers", "containers") for each in spec.get(key) or ()]
         found: Mapping[str, Any] = containers[number] if number < len(containers) else {}
         return found
 
     def held(self) -> Iterator[tuple[int, Sequence[DeviceSlice]]]:
-        """The containers that hold slices."""
+        """The containers with slices."""
         return ((number, entry) for number, entry in self.entries if entry)
 
 
@@ -99,7 +99,7 @@ def webhook_extras(decision: Decision) -> dict[str, str]:
 
 
 def _ascend(decision: Decision) -> dict[str, str]:
-    """Per device its memory and cores, and where the hardware splits it the template (none: the whole device)."""
+    """Per device its memory and cores, and for a hardware split the template (none: the whole device)."""
     vendor = decision.vendor
     soft = decision.annotations.get(vendor.annotations.mode) == HAMI_CORE_MODE
     templates = {} if vendor.model is None or soft else {cut.memory_mib: cut.name for cut in vendor.model.templates}
@@ -129,7 +129,7 @@ def _cambricon(decision: Decision) -> dict[str, str]:
 
 
 def _moore_threads(decision: Decision) -> dict[str, str]:
-    """The devices' indexes, the node, and when."""
+    """The devices' indexes, the node, and the time."""
     return {
         "mthreads.com/gpu-index": _indexes(decision.last_slices),
         "mthreads.com/predicate-node": decision.node,
@@ -138,13 +138,13 @@ def _moore_threads(decision: Decision) -> dict[str, str]:
 
 
 def _several_moore_threads(decision: Decision) -> dict[str, str]:
-    """How many devices, where a container has several."""
+    """The number of devices, if a container has several."""
     counts = [len(entry) for _, entry in decision.entries if len(entry) > 1]
     return {"mthreads.com/request-gpu-num": str(counts[-1])} if counts else {}
 
 
 def _metax_sgpu(decision: Decision) -> dict[str, str]:
-    """Per container its devices, with compute and memory, and when."""
+    """Per container its devices with compute and memory, and the time."""
     held = [
         [_present({"uuid": part.uuid, "compute": part.cores_percent, "vRam": part.memory_mib}) for part in entry]
         for _, entry in decision.entries
@@ -153,7 +153,7 @@ def _metax_sgpu(decision: Decision) -> dict[str, str]:
 
 
 def _metax_policy(decision: Decision) -> dict[str, str]:
-    """The policy that the devices are shared under, but for online pods."""
+    """The QoS policy of the devices, except for online pods."""
     keys = decision.vendor.annotations
     if decision.annotations.get(keys.app_class) == ONLINE or keys.qos_policy in decision.annotations:
         return {}
@@ -161,7 +161,7 @@ def _metax_policy(decision: Decision) -> dict[str, str]:
 
 
 def _enflame_drs(decision: Decision) -> dict[str, str]:
-    """The device of the first container, and per container the profile that the plugin makes an instance of."""
+    """The device of the first container, and per container the profile for which the plugin creates an instance."""
     assigned = {}
     requests = []
     for number, entry in decision.held():
@@ -192,7 +192,8 @@ def _kunlun(decision: Decision) -> dict[str, str]:
 
 
 def _neuron(decision: Decision) -> dict[str, str]:
-    """The indexes of the devices, or the numbers of the cores of containers that ask for cores; the node, and when."""
+    """The indexes of the devices, or the numbers of the cores for containers that request cores; the node, and the
+    time."""
     resources = decision.vendor.resources
     found = {
         _NEURON_TIME: decision.nanoseconds,
@@ -220,7 +221,7 @@ def _indexes(slices: Sequence[DeviceSlice]) -> str:
 
 
 def _present(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is neither zero nor empty, as Go's encoders write it."""
+    """The entry without zeros and empty values, as Go's encoders write it."""
     return {key: value for key, value in entry.items() if value}
 
 

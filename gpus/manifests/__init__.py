@@ -1,4 +1,4 @@
-"""Manifests of nodes and of HAMi's device configuration <-> rows."""
+"""Converts manifests of nodes and of HAMi's device configuration to and from rows."""
 
 from gpus.manifests.device_configuration import (
     DevicePluginConfigSpec,

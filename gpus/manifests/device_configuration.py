@@ -1,4 +1,4 @@
-"""HAMi's device ConfigMaps: the settings of its scheduler and of its device plugins; every error located."""
+"""Reads HAMi's device ConfigMaps: the settings of its scheduler and device plugins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SETTINGS: Final = {
     "nodeSchedulerPolicy": "node_scheduler_policy",
     "gpuSchedulerPolicy": "gpu_scheduler_policy",
 }
-"""HAMi's words for its NVIDIA settings -> ours. The chart writes `resourceCountName`, older ones `resourceName`."""
+"""HAMi's NVIDIA setting -> ours. The chart writes `resourceCountName`; older versions write `resourceName`."""
 
 _NODE_SETTINGS: Final = {
     "operatingmode": "mode",
@@ -48,7 +48,7 @@ _POLICIES: Final = {"node_scheduler_policy": NODE_POLICIES, "gpu_scheduler_polic
 
 @dataclass(frozen=True, slots=True)
 class DevicePluginConfigSpec:
-    """A ConfigMap of HAMi: its data as submitted, and the settings that were found there."""
+    """A ConfigMap of HAMi: its data as submitted, and the settings found in it."""
 
     meta: ObjectMeta
     data: dict[str, str] = field(default_factory=dict)
@@ -56,11 +56,11 @@ class DevicePluginConfigSpec:
 
 
 def read_config_map(top: FieldReader, contents: Mapping[str, Mapping[str, Any]]) -> DevicePluginConfigSpec:
-    """Read a v1 ConfigMap; `contents` are those of its data values that are YAML mappings.
+    """Read a v1 ConfigMap; `contents` are its data values that are YAML mappings.
 
-    These forms are HAMi's: the settings at the top of a value, under `nvidia` and the other vendors' names (the
+    Accepted are HAMi's formats: settings at the top of a value, under `nvidia` and the other vendors' names (the
     scheduler's device configuration), and `nodeconfig`, a list with settings of single nodes. Any other ConfigMap is
-    refused: we have no use for it.
+    refused, because nothing would use it.
     """
     meta = read_metadata(top, namespaced=True)
     data = top.text_map("data")
@@ -81,8 +81,8 @@ def read_config_map(top: FieldReader, contents: Mapping[str, Mapping[str, Any]])
         top.report.error(
             top.at("data"),
             sorted(data),
-            "of all ConfigMaps only those of HAMi's device plugin are taken, and this one sets nothing of it",
-            f"Known settings: {', '.join(_SETTINGS)}.",
+            "Unsupported value: a ConfigMap must contain settings of HAMi's device plugin",
+            f"Supported settings: {', '.join(_SETTINGS)}.",
             MistakeReason.UNSUPPORTED_KIND,
         )
     return DevicePluginConfigSpec(meta, data, settings)
@@ -111,7 +111,7 @@ def _read_setting(holder: FieldReader, key: str, setting: str) -> Any:
 
 
 def _read_policy(holder: FieldReader, key: str, known: Sequence[str]) -> str:
-    """A policy's words, separated by commas for devices. HAMi takes a misspelt one for its default, silently."""
+    """The names of a policy; for devices separated by commas. HAMi silently replaces a misspelt one by its default."""
     text = holder.text(key)
     if any(word.strip() not in known for word in text.split(",")):
         holder.error(key, f"must be one of {', '.join(known)}", "Write one of these values.")
@@ -130,7 +130,7 @@ def write_config_map(spec: DevicePluginConfigSpec) -> dict[str, Any]:
 
 
 def configured_policies(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """The policies for nodes and for devices as the settings say, else HAMi's defaults."""
+    """The policies for nodes and devices in the settings, else HAMi's defaults."""
     return (
         settings.get("node_scheduler_policy") or Policy.BINPACK,
         settings.get("gpu_scheduler_policy") or Policy.SPREAD,

@@ -1,4 +1,4 @@
-"""v1 Node <-> rows; every error located."""
+"""Converts v1 Nodes to and from rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _READY: Final = "Ready"
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node as a manifest describes it. Amounts are in base units; None: the manifest has no status, which is kept."""
+    """A node of a manifest. Amounts are in base units; None: the manifest has no status, so the stored status is
+    kept."""
 
     meta: ObjectMeta
     uid: str = ""
@@ -28,7 +29,7 @@ class NodeSpec:
 
 
 def read_node(top: FieldReader, version: str) -> NodeSpec:
-    """Read a v1 Node: labels, annotations (HAMi registers devices there), taints, and its status if it has one."""
+    """Read a v1 Node: labels, annotations (HAMi registers devices there), taints, and its status if present."""
     meta = read_metadata(top, namespaced=False)
     metadata = top.content.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, Mapping) else None

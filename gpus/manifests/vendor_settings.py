@@ -1,7 +1,7 @@
-"""What HAMi's device configuration says of each vendor: names of resources, factors, modes, and chips of its own.
+"""Reads HAMi's device configuration per vendor: resource names, factors, modes, and additional chips.
 
-It is stored as `{"vendors": {word: {setting: value}}}`, NVIDIA's own beside it at the top; `configured_vendors` makes
-the rows of the table from it.
+It is stored as `{"vendors": {word: {setting: value}}}`, with NVIDIA's settings at the top; `configured_vendors`
+turns it into rows of the vendor table.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     "vastai": {"Vastai": {_COUNT: "count"}},
     "biren": {"Biren": {_COUNT: "count"}},
 }
-"""HAMi's section -> the vendor's word -> HAMi's words in the section -> ours."""
+"""HAMi's section -> the vendor's word -> HAMi's setting -> our setting."""
 
 _CHIP: Final = {_COUNT: "count", "resourceName": "count", _MEMORY: "memory", _CORES: "cores"}
 _NPU: Final = {
@@ -66,14 +66,14 @@ _NPU: Final = {
     "aiCore": "chip_cores",
 }
 _ASCEND, _ILUVATAR = "Ascend910B3", "MR-V100"
-"""The rows that chips which are not in the table are made after."""
+"""The rows used as a model for chips that are not in the table."""
 _SUPER_POD_CHIPS: Final = ("Ascend910C",)
 _BOOLEANS: Final = ("zones", "overwrite_env", "modules")
 _NUMBERS: Final = ("memory_factor", "memory_mib", "capacity_mib", "chip_cores")
 
 
 def read_vendors(value: FieldReader) -> dict[str, dict[str, Any]]:
-    """The settings of each vendor that a part of the device configuration names, by the vendor's word."""
+    """The settings of each vendor in a part of the device configuration, by the vendor's word."""
     found: dict[str, dict[str, Any]] = {}
     for section, words in _SECTIONS.items():
         holder = value.fields(section) if value.has(section) else None
@@ -87,7 +87,7 @@ def read_vendors(value: FieldReader) -> dict[str, dict[str, Any]]:
 
 
 def _read_npus(value: FieldReader) -> dict[str, dict[str, Any]]:
-    """Ascend's chips: a list, or in later versions `configs` beside what holds for all of them."""
+    """Ascend's chips: a list, or in later versions `configs` beside settings for all of them."""
     if not value.has("vnpus"):
         return {}
     soft = None
@@ -127,7 +127,7 @@ def _read_one(holder: FieldReader, key: str, setting: str) -> Any:
 
 
 def configured_vendors(settings: Mapping[str, Any], vendors: tuple[DeviceVendor, ...]) -> tuple[DeviceVendor, ...]:
-    """The vendors with names, defaults and modes as the device configuration says, and the chips that it adds."""
+    """The vendors with names, defaults and modes of the device configuration, and the chips that it adds."""
     of_vendors: Mapping[str, Mapping[str, Any]] = settings.get("vendors") or {}
     known = {vendor.common_word: vendor for vendor in vendors}
     added = tuple(
@@ -145,7 +145,7 @@ def configured_vendors(settings: Mapping[str, Any], vendors: tuple[DeviceVendor,
 
 
 def _chip_like(vendor: DeviceVendor, word: str) -> DeviceVendor:
-    """A chip of the same make, whose names differ by its word."""
+    """A new chip like `vendor`, whose resource and annotation names contain `word` instead."""
 
     def renamed(name: str) -> str:
         return name.replace(vendor.common_word, word)

@@ -1,4 +1,4 @@
-"""Every write of gpus: what the cluster shows of nodes, devices and the slices that others hold."""
+"""All writes of gpus: nodes, devices, and slices that others hold, as the cluster reports them."""
 
 from gpus.services.foreign_allocations import (
     ExternalPod,

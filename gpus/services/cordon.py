@@ -1,4 +1,4 @@
-"""Closing nodes and devices, and emptying them: an operator's word, which the scheduler follows."""
+"""Cordons and drains nodes and devices for operators; the scheduler acts on it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from gpus.models import Device, Node
 
 
 def close_node(cluster_id: int, name: str, *, cordoned: bool | None = None, draining: bool | None = None) -> bool:
-    """Cordon a node (nothing new is placed there) or drain it (what we placed there is moved); whether it exists.
+    """Cordon a node (no new pods are placed there) or drain it (our pods there are moved). Returns whether the node
+    exists.
 
-    What is None stays as it is. Draining cordons, and opening a node ends its draining. What is not ours stays: only
-    the cluster's own drain moves that.
+    None leaves a value as it is. Draining cordons, and uncordoning ends draining. Pods of others stay; only the
+    cluster's own drain moves them.
     """
     rows = Node.objects.filter(cluster_id=cluster_id, name=name)
     with hardware_transaction(cluster_id):

@@ -1,4 +1,4 @@
-"""The counters of devices (`used_*`, `external_*`): always the sums of the slices that are stored."""
+"""Maintains the counters of devices (`used_*`, `external_*`) as the sums of the stored slices."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ _COUNTED: Final = sql.SQL(
     )
     """
 )
-"""What the slices of devices sum up to. As in HAMi a pod holds of a device the larger of its largest init container and
-the sum of its other containers."""
+"""The sums of the slices of devices. As in HAMi, a pod counts with the larger of its largest init container and the
+sum of its other containers."""
 _UPDATE: Final = sql.SQL(
     """
     UPDATE gpus_device AS device SET used_slots = counted.used_slots, used_memory_mib = counted.used_memory_mib,
@@ -82,7 +82,7 @@ _OF_CLUSTER: Final = sql.SQL("node.cluster_id = %s")
 
 @dataclass(frozen=True, slots=True)
 class Miscount:
-    """A device whose counters are not the sums of its slices."""
+    """A device whose counters differ from the sums of its slices."""
 
     device_id: int
     node: str
@@ -91,7 +91,7 @@ class Miscount:
 
 
 def recount(device_ids: Collection[int]) -> None:
-    """Set the counters of these devices to the sums of their slices; in a transaction that holds the cluster's row."""
+    """Set the counters of these devices to the sums of their slices. The transaction must hold the cluster's row."""
     if not device_ids:
         return
     keys = sorted(device_ids)

@@ -1,4 +1,4 @@
-"""Device rows -> the rules' values."""
+"""Converts device rows to values of the rules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,5 +38,5 @@ def _mig_profile(fields: Mapping[str, Any]) -> MigProfile:
 
 
 def read_mig_instance(fields: Mapping[str, Any] | None) -> MigInstance | None:
-    """A stored {profile, start, size}; None for a slice that is no MIG instance."""
+    """A stored {profile, start, size}; None for a slice without a MIG instance."""
     return MigInstance(fields["profile"], MigPlacement(fields["start"], fields["size"])) if fields else None

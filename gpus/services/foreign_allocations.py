@@ -1,4 +1,4 @@
-"""Slices that pods which are not ours hold, by their own annotations: always stored, also above what a device has."""
+"""Stores slices that foreign pods hold by their annotations, even if they exceed a device."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _LARGEST: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ExternalPod:
-    """A pod that is not ours and holds slices, and what its annotations say of them."""
+    """A foreign pod with slices, and the content of its annotations."""
 
     namespace: str
     name: str
@@ -28,11 +28,11 @@ class ExternalPod:
 
 
 def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime | None = None) -> bool:
-    """Store what these pods hold, replacing what was stored of them; whether anything changed.
+    """Store what these pods hold, replacing what was stored of them. Returns whether anything changed.
 
-    A pod that can't be read counts as so many whole devices of its node as it asks for until that is resolved. A slice
-    of a device that its node does not list is kept without one. Pods on nodes that are not stored are passed over: the
-    node comes first.
+    A pod whose annotations are unreadable counts as as many whole devices of its node as it requests, until that is
+    resolved. A slice of a device that its node does not list is stored without a device. Pods on unknown nodes are
+    skipped: the node must be stored first.
     """
     with hardware_transaction(cluster_id):
         nodes = _nodes(cluster_id, {pod.allocation.node for pod in pods})
@@ -54,17 +54,17 @@ def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime 
 
 
 def forget_external(cluster_id: int, uids: Collection[str]) -> bool:
-    """These pods ended or are gone; whether they held anything."""
+    """Remove these pods, which ended. Returns whether they held anything."""
     return _forget(cluster_id, DeviceAllocation.objects.filter(pod_uid__in=list(uids)))
 
 
 def keep_external(cluster_id: int, uids: Collection[str]) -> bool:
-    """Forget every pod but these: a whole list of the cluster has been read."""
+    """Remove every pod except these, after a complete list of the cluster was read."""
     return _forget(cluster_id, DeviceAllocation.objects.exclude(pod_uid__in=list(uids)))
 
 
 def link_external(node: Node) -> set[int]:
-    """Give slices that were found before their devices were listed the devices that they name; the devices' keys."""
+    """Link external slices to devices that were listed only later; returns the devices' keys."""
     by_uuid = dict(node.devices.values_list("uuid", "pk"))
     linked: set[int] = set()
     waiting = DeviceAllocation.objects.filter(node=node, source=AllocationSource.EXTERNAL, device__isnull=True)
@@ -135,7 +135,7 @@ def _rows(cluster_id: int, node: Node, pod: ExternalPod, now: datetime) -> list[
 
 
 def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, MigInstance | None]]:
-    """Each slice with its first MIG instance; its further ones follow, their amounts counted with the first."""
+    """Each slice with its first MIG instance; further instances follow as slices without amounts."""
     for held in slices:
         yield held, held.mig
         for mig in held.further_mig:
@@ -143,7 +143,7 @@ def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, M
 
 
 def _out_of_range(allocation: FoundAllocation) -> str:
-    """What of a readable allocation no device can be; anyone can write an annotation."""
+    """Why a readable allocation is impossible; annotations are untrusted."""
     for held in allocation.slices:
         if len(held.uuid) > _MAX_UUID or not (
             0 <= held.memory_mib <= _LARGEST and 0 <= held.cores_percent <= _LARGEST and 0 < held.slots <= _LARGEST

@@ -1,4 +1,4 @@
-"""Nodes that are applied as manifests: the same rows as those that the cluster shows."""
+"""Nodes applied as manifests: stored in the same rows as nodes of the cluster."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from scheduling.manifest import ObjectMeta
 from scheduling.model.vendor import DeviceVendor
 
 _VERSION: Final = "v1"
-"""Marks a node as applied: such a one is not removed for not being in the cluster."""
+"""Marks a node as applied, so that it is not removed when the cluster does not have it."""
 
 
 def apply_nodes(
@@ -27,9 +27,10 @@ def apply_nodes(
     vendors: Iterable[DeviceVendor] = VENDORS,
     now: datetime | None = None,
 ) -> dict[str, str]:
-    """Store nodes and the devices that their annotations register; "created", "configured" or "unchanged" by name.
+    """Store nodes and the devices that their annotations register. Returns "created", "configured" or "unchanged" by
+    name.
 
-    Of a manifest without status the row's amounts and readiness stay.
+    A manifest without status leaves the row's amounts and readiness unchanged.
     """
     now = now or timezone.now()
     outcome: dict[str, str] = {}
@@ -52,7 +53,7 @@ def apply_nodes(
 
 
 def delete_nodes(cluster_id: int, names: Iterable[str], now: datetime | None = None) -> list[str]:
-    """Remove nodes; the names of those that are gone. One where slices that we decided are held stays, not ready."""
+    """Remove nodes; returns the names of removed ones. A node with slices that we assigned stays, not ready."""
     names = sorted(names)
     with hardware_transaction(cluster_id):
         for name in names:
@@ -62,7 +63,7 @@ def delete_nodes(cluster_id: int, names: Iterable[str], now: datetime | None = N
 
 
 def node_spec(row: Node) -> NodeSpec:
-    """The spec of a row; applied again it changes nothing."""
+    """The spec of a row. Applying it again changes nothing."""
     return NodeSpec(
         meta=ObjectMeta(row.name, "", row.labels, row.annotations),
         taints=list(row.taints),

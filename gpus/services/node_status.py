@@ -1,4 +1,4 @@
-"""A node as the cluster shows it, read from its manifest."""
+"""Reads a node of the cluster from its manifest."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LOCKS: Final = frozenset(vendor.lock.annotation for vendor in VENDORS if vendor
 
 @dataclass(frozen=True, slots=True)
 class ObservedNode:
-    """What matters of a v1.Node. Amounts are integers in base units (milli for cpu)."""
+    """The relevant fields of a v1.Node. Amounts are integers in base units (milli for cpu)."""
 
     name: str
     uid: str
@@ -30,7 +30,7 @@ class ObservedNode:
 
     @property
     def lasting_annotations(self) -> dict[str, str]:
-        """Without the locks and handshakes that come and go with each pod: they are no change of the node."""
+        """The annotations without locks and handshakes, which change with each pod without changing the node."""
         return {
             key: value
             for key, value in self.annotations.items()
@@ -39,7 +39,7 @@ class ObservedNode:
 
 
 def observed_node(manifest: Mapping[str, Any]) -> ObservedNode:
-    """Read a v1.Node. A node that says nothing of its readiness counts as ready; unreadable amounts are left out."""
+    """Read a v1.Node. Without a Ready condition it counts as ready; unreadable amounts are left out."""
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     created = metadata.get("creationTimestamp")
     capacity = _amounts(status.get("capacity") or {})
@@ -59,7 +59,7 @@ def observed_node(manifest: Mapping[str, Any]) -> ObservedNode:
 
 
 def _conditions(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Without the heartbeats, which come every few seconds and change nothing."""
+    """The conditions without heartbeats, which change every few seconds without meaning."""
     for condition in status.get("conditions") or ():
         if condition.get("type"):
             yield {

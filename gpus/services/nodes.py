@@ -1,8 +1,8 @@
-"""Nodes and their devices, brought in line with what the cluster shows.
+"""Stores nodes and their devices as the cluster reports them.
 
-Only what differs is written: each write of a node or a device is a change of the configuration that decisions stand on.
-Rows that stay are locked without their keys: a batch of decisions commits slices that refer to them while it holds the
-configuration, for which a write here waits, so that one that locked the keys too would wait for ever.
+Only differences are written, because each write of a node or device changes the configuration that decisions are
+based on. Unchanged rows are locked without their keys: a batch of decisions inserts slices that refer to them while
+it holds the configuration, for which a write here waits, so locking the keys too would deadlock.
 """
 
 import logging
@@ -33,11 +33,11 @@ def sync_node(
     vendors: Iterable[DeviceVendor] = VENDORS,
     now: datetime | None = None,
 ) -> bool:
-    """Store a node and its devices as observed; whether anything changed.
+    """Store a node and its devices as observed. Returns whether anything changed.
 
-    Devices that the node no longer lists go, unless slices of them are held, or they are cordoned, which they must be
-    still when they come back: then they stay with `missing_since`. Devices
-    of a vendor whose annotation can't be read, or whose plugin stopped answering, become unhealthy.
+    Devices that the node no longer lists are removed, unless they have slices or are cordoned (they must still be
+    cordoned when they return); those stay with `missing_since`. Devices of a vendor whose annotation is unreadable,
+    or whose plugin stopped answering, become unhealthy.
     """
     now = now or timezone.now()
     devices = node_devices(
@@ -61,7 +61,8 @@ def sync_node(
 
 
 def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool:
-    """A node left the cluster. While slices that we decided are held there it stays, not ready, its devices missing."""
+    """Remove a node that left the cluster. While slices that we assigned are held there it stays, not ready, its
+    devices missing."""
     with hardware_transaction(cluster_id):
         row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=name).first()
         if row is None:
@@ -79,7 +80,7 @@ def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool
 
 
 def sync_foreign_usage(cluster_id: int, usage: Mapping[str, Mapping[str, int]]) -> bool:
-    """Set what pods that are not ours request of each node (base units, and `pods`); nodes left out have none."""
+    """Set what foreign pods request of each node (base units, and `pods`); nodes left out have none."""
     changed = False
     with hardware_transaction(cluster_id):
         locked = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id).order_by("pk")
@@ -113,8 +114,8 @@ def _store_node(cluster_id: int, row: Node | None, observed: ObservedNode, now: 
 
 
 def _sync_devices(row: Node, devices: NodeDevices, recordoned: frozenset[str], now: datetime) -> bool:
-    """`recordoned` are the devices that the node's annotation cordons since, or no more: others stay as they are, which
-    may be an operator's word."""
+    """Store the devices of a node. `recordoned` are devices whose cordon in the node's annotation changed; the
+    cordons of others are left alone, because an operator may have set them."""
     present = {device.uuid: device for device in row.devices.select_for_update(no_key=True).order_by("pk")}
     observed = {device.uuid: device for device in devices.devices}
     changed = False

@@ -17,7 +17,7 @@ _MIB: Final = 2**20
 _MAX_NAME: Final = 253
 _MAX_NAMESPACE: Final = 63
 
-# HAMi's vGPU monitor: its names of today, and those it had before.
+# The metric names of HAMi's vGPU monitor, present and earlier ones.
 _DEVICE_METRICS: Final[Mapping[str, str]] = {
     "hami_host_gpu_memory_used_bytes": "memory_used_mib",
     "HostGPUMemoryUsage": "memory_used_mib",
@@ -44,7 +44,7 @@ RETENTION: Final[Mapping[Resolution, timedelta]] = {
     Resolution.MINUTES: timedelta(days=7),
     Resolution.HOUR: timedelta(days=90),
 }
-"""How long samples of each resolution are kept; each is rolled up into the next before it goes."""
+"""How long samples of each resolution are kept. Each is rolled up into the next resolution first."""
 
 ContainerKey = tuple[str, str, str, str]
 """(device UUID, namespace, pod, container)."""
@@ -52,17 +52,17 @@ ContainerKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one endpoint said: per device and per container the values that it had, and no others."""
+    """The samples of one endpoint: per device and per container the values that it reported."""
 
     devices: Mapping[str, Mapping[str, float]]
     containers: Mapping[ContainerKey, Mapping[str, float]]
 
 
 def read_metrics(text: str) -> Reading:
-    """Read Prometheus' text format as HAMi's monitor writes it; other metrics are passed over. Raises ValueError.
+    """Read Prometheus' text format as HAMi's monitor writes it; other metrics are skipped. Raises ValueError.
 
-    Memory comes in bytes. A sample that is repeated, which HAMi does, counts once; NaN and infinity count as not
-    reported. Names that no device and no pod can have are passed over.
+    Memory is in bytes. A repeated sample, which HAMi writes, counts once; NaN and infinity count as not reported.
+    Impossible device or pod names are skipped.
     """
     devices: dict[str, dict[str, float]] = {}
     containers: dict[ContainerKey, dict[str, float]] = {}
@@ -95,9 +95,9 @@ def _scaled(field: str, value: float) -> float:
 
 
 def store_reading(cluster_id: int, reading: Reading, at: datetime) -> int:
-    """Store one reading; returns how many samples that were. Devices that we do not know are passed over.
+    """Store one reading; returns the number of samples.
 
-    Several readings within one raw step are one sample: the latest.
+    Unknown devices are skipped. Several readings within one raw step are stored as one sample, the latest.
     """
     at = start_of(at, Resolution.RAW)
     uuids = {*reading.devices, *(key[0] for key in reading.containers)}
@@ -149,5 +149,5 @@ _SERIES: Final = (
 
 
 def roll_up_telemetry(now: datetime) -> None:
-    """Means and peaks of whole steps into the next resolution, then drop what is older than its retention."""
+    """Roll whole steps up to means and peaks in the next resolution, then delete what is older than its retention."""
     roll_up(_SERIES, RETENTION, now)

@@ -1,10 +1,8 @@
-"""What a pod set asks of a topology: `topologyRequest` of a Workload, or annotations of a job's pod template."""
+"""Reads `topologyRequest` of a Workload's pod set."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from queues.manifests import kueue_keys as keys
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.manifest.syntax import qualified_name
 
@@ -46,59 +44,6 @@ def _read_constraints(request: FieldReader) -> list[dict[str, Any]]:
         constraints.append({"topology": topology, "size": item.integer("size", 1, minimum=1)})
         item.close()
     return constraints
-
-
-def read_topology_annotations(
-    report: ValidationReport, path: str, annotations: Mapping[str, str], pod_index_label: str = ""
-) -> dict[str, Any]:
-    """The same request from a pod template's annotations; `path` is that of the annotations."""
-    found: dict[str, Any] = {}
-    for annotation, field in (
-        (keys.REQUIRED_TOPOLOGY, "required"),
-        (keys.PREFERRED_TOPOLOGY, "preferred"),
-        (keys.SLICE_TOPOLOGY, "podSetSliceRequiredTopology"),
-        (keys.POD_SET_GROUP, "podSetGroupName"),
-    ):
-        value = annotations.get(annotation)
-        if value is None:
-            continue
-        broken = qualified_name(value) if field != "podSetGroupName" else None
-        if broken:
-            report.error(f"{path}[{annotation}]", value, broken)
-        else:
-            found[field] = value
-    if _read_flag(report, path, annotations):
-        found["unconstrained"] = True
-    size = annotations.get(keys.SLICE_SIZE)
-    if size is not None:
-        right = size.isascii() and size.isdigit() and int(size) > 0
-        found["podSetSliceSize"] = int(size) if right else 1
-        if not right:
-            report.error(f"{path}[{keys.SLICE_SIZE}]", size, "must be a whole number of at least 1, in quotes")
-    constraints = annotations.get(keys.SLICE_CONSTRAINTS)
-    if constraints is not None:
-        found["podsetSliceRequiredTopologyConstraints"] = _parse_constraints(report, path, constraints)
-    if not found:
-        return {}
-    _check(report, path, found)
-    return {**found, "podIndexLabel": pod_index_label} if pod_index_label else found
-
-
-def _read_flag(report: ValidationReport, path: str, annotations: Mapping[str, str]) -> bool:
-    flag = annotations.get(keys.UNCONSTRAINED_TOPOLOGY, "false")
-    if flag not in ("true", "false"):
-        report.error(f"{path}[{keys.UNCONSTRAINED_TOPOLOGY}]", flag, 'must be "true" or "false"')
-    return flag == "true"
-
-
-def _parse_constraints(report: ValidationReport, path: str, text: str) -> list[dict[str, Any]]:
-    place = f"{path}[{keys.SLICE_CONSTRAINTS}]"
-    try:
-        content = json.loads(text)
-    except ValueError as mistake:
-        report.error(place, text, f"must be JSON: {mistake}")
-        return []
-    return _read_constraints(FieldReader(report, place, {"podsetSliceRequiredTopologyConstraints": content}))
 
 
 def _check(report: ValidationReport, path: str, found: Mapping[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""Controllers of admission checks that run in the product."""
+"""Controllers of admission checks that run inside kueueweb."""

@@ -1,14 +1,16 @@
-"""Admission checks that ask a URL: a billing or a security system decides whether a workload may start.
+"""Admission checks that ask a URL, such as a billing or security system, whether a workload may start.
 
-An AdmissionCheck with the controller `kueueweb.io/webhook` names the URL in the annotation `kueueweb.io/webhook-url`.
-While a workload holds quota and the check is Pending, the URL gets a POST that describes the workload; its answer, 200
-with `{"state": "Ready" | "Retry" | "Rejected" | "Pending", "message", "requeue_after_seconds", "pod_set_updates"}`, is
-the check's state.
+An AdmissionCheck with the controller `kueueweb.io/webhook` names the URL in the annotation
+`kueueweb.io/webhook-url`. While a workload holds quota and the check is Pending, the URL gets a POST that describes
+the workload. Its answer, 200 with `{"state": "Ready" | "Retry" | "Rejected" | "Pending", "message",
+"requeue_after_seconds", "pod_set_updates"}`, becomes the check's state.
 
-Requests are signed: `X-Kueueweb-Signature: sha256=<hex HMAC of "<timestamp>.<body>">` under the key in
-ADMISSION_CHECK_SIGNING_KEY, with the timestamp in `X-Kueueweb-Timestamp`, so that the receiver can tell ours from
-anybody's and a replayed one from a fresh one. No answer in time, or another status, is tried again with a back-off; the
-check's message says so meanwhile. Nothing is admitted because a check could not be asked.
+Requests are signed: `X-Kueueweb-Signature: sha256=<hex HMAC of "<timestamp>.<body>">` with the key in
+ADMISSION_CHECK_SIGNING_KEY and the timestamp in `X-Kueueweb-Timestamp`, so that the receiver can reject forged and
+replayed requests.
+
+If there is no answer in time, or another status, the request is repeated with a back-off, and the check's message
+says so. A workload is never admitted because a check could not be asked.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ _MAX_ANSWER_BYTES: Final = 1_000_000
 _BACKOFF_BASE_SECONDS: Final = 2.0
 _MAX_BACKOFF_SECONDS: Final = 300.0
 _ASK_AGAIN_SECONDS: Final = 10.0
-"""After the answer Pending."""
+"""The delay after the answer Pending."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class WebhookAnswer(msgspec.Struct, frozen=True):
 
 
 class WebhookFailed(Exception):
-    """The URL gave no answer that we can use. The message says what happened."""
+    """The URL gave no usable answer. The message says what happened."""
 
 
 class WebhookSilent(WebhookFailed):
@@ -71,7 +73,7 @@ class WebhookSilent(WebhookFailed):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One check of one workload that is waiting for an answer."""
+    """One check of one workload that needs an answer."""
 
     cluster: Cluster
     check: AdmissionCheck
@@ -79,16 +81,16 @@ class Question:
 
     @property
     def key(self) -> str:
-        """Where its next attempt is remembered; a new reservation asks anew."""
+        """The cache key of its next attempt. A new quota reservation starts again."""
         since = self.workload.quota_reserved_at
         return f"webhook-check:{self.check.pk}:{self.workload.pk}:{since.timestamp() if since else 0}"
 
 
 def ask_pending(cluster: Cluster, now: float | None = None) -> int:
-    """Ask every webhook check that is due; returns how many gave an answer.
+    """Ask every webhook check that is due; returns how many answered.
 
-    A check whose URL is silent backs off as a whole: each workload would take a whole time-out, and checks with another
-    URL would wait for all of them.
+    A check whose URL does not answer backs off as a whole. Otherwise each workload would take a full timeout, and
+    checks with other URLs would wait for all of them.
     """
     now = time.time() if now is None else now
     answered, silent = 0, set[int]()
@@ -106,7 +108,7 @@ def ask_pending(cluster: Cluster, now: float | None = None) -> int:
 
 
 def pending_questions(cluster: Cluster) -> Iterator[Question]:
-    """Workloads that hold quota, with each Pending check that asks a URL."""
+    """The workloads that hold quota, with each of their Pending webhook checks."""
     checks = {row.name: row for row in AdmissionCheck.objects.filter(cluster=cluster, controller_name=CONTROLLER)}
     if not checks:
         return
@@ -119,7 +121,7 @@ def pending_questions(cluster: Cluster) -> Iterator[Question]:
 
 
 def _silence(check: int) -> str:
-    """Where it is remembered that the URL of a check gave no answer."""
+    """The cache key that records that the URL of a check did not answer."""
     return f"webhook-check:{check}:silence"
 
 
@@ -129,7 +131,7 @@ def _is_due(key: str, now: float) -> bool:
 
 
 def _back_off(key: str, now: float) -> int:
-    """Note another failure; returns how many there were."""
+    """Record another failure; returns the number of failures."""
     attempts = (cache.get(key) or {}).get("attempts", 0) + 1
     delay = min(_MAX_BACKOFF_SECONDS, _BACKOFF_BASE_SECONDS * 2.0 ** (min(attempts, 20) - 1))
     cache.set(key, {"at": now + delay, "attempts": attempts}, timeout=None)
@@ -137,7 +139,7 @@ def _back_off(key: str, now: float) -> int:
 
 
 def _ask(question: Question, now: float) -> bool:
-    """Ask once, and store what came. Raises `WebhookSilent` after noting that nothing came."""
+    """Ask once and store the answer. Raises `WebhookSilent` after recording that no answer came."""
     try:
         answer = post(question, now)
     except WebhookFailed as failure:
@@ -163,20 +165,20 @@ def _store(question: Question, answer: CheckAnswer, now: float) -> None:
     try:
         set_check_state(question.cluster, workload.namespace, workload.name, name, answer, actor=name, now=at)
     except ManifestErrors as error:
-        _log.warning("check %s of %s: the answer can't be taken: %s", name, workload, error)
-        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Its answer can't be taken: {error}"), now)
+        _log.warning("check %s of %s: invalid answer: %s", name, workload, error)
+        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Invalid answer: {error}"), now)
     except KueuewebError as error:
-        # It was cancelled or evicted while we asked.
-        _log.info("check %s of %s: the answer is not needed any more: %s", name, workload, error)
+        # The workload was cancelled or evicted during the request.
+        _log.info("check %s of %s: the answer is no longer needed: %s", name, workload, error)
 
 
 def post(question: Question, now: float) -> WebhookAnswer:
-    """Ask the URL. Raises `WebhookFailed`, `WebhookSilent` when nothing came in time."""
+    """Ask the URL. Raises `WebhookFailed`; `WebhookSilent` if no answer came in time."""
     url = question.check.annotations.get(URL, "")
     if urlsplit(url).scheme not in {"http", "https"}:
         raise WebhookFailed(f"the annotation {URL} holds no http(s) URL: {url!r}")
     if not settings.ADMISSION_CHECK_SIGNING_KEY:
-        raise WebhookFailed("kueueweb has no key to sign the question with: set ADMISSION_CHECK_SIGNING_KEY")
+        raise WebhookFailed("kueueweb has no key to sign requests: set ADMISSION_CHECK_SIGNING_KEY")
     body = msgspec.json.encode(description(question))
     timestamp = str(int(now))
     headers = {
@@ -197,17 +199,17 @@ def post(question: Question, now: float) -> WebhookAnswer:
     try:
         return msgspec.json.decode(content, type=WebhookAnswer)
     except msgspec.DecodeError as error:
-        raise WebhookFailed(f"the answer is not what is asked for: {error}") from error
+        raise WebhookFailed(f"the answer does not have the required form: {error}") from error
 
 
 def signature(timestamp: str, body: bytes) -> str:
-    """The hex HMAC-SHA256 that proves a request to be ours."""
+    """The hex HMAC-SHA256 by which the receiver authenticates a request."""
     key = settings.ADMISSION_CHECK_SIGNING_KEY.encode()
     return hmac.new(key, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
 def description(question: Question) -> Mapping[str, Any]:
-    """What the URL is told of a workload; amounts are Kubernetes quantities."""
+    """The description of a workload in the request; amounts are Kubernetes quantities."""
     workload = question.workload
     return {
         "cluster": question.cluster.name,

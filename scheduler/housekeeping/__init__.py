@@ -1,1 +1,1 @@
-"""What runs beside the cycle: retention, partitions, telemetry."""
+"""Periodic work beside the cycle: retention, partitions, telemetry."""

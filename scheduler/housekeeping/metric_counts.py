@@ -1,4 +1,4 @@
-"""Joins the rows in which counters and histograms were counted."""
+"""Merges the rows in which counters and histograms are counted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django.db import connection
 
 _AT_ONCE: Final = 50_000
 
-# A statement sees the rows before or after it, so a scrape never counts one twice or not at all. Rows that another run
-# joins at this moment are passed over.
+# A scrape is one statement, which sees the rows before or after the merge, so it never counts a row twice or misses
+# it. Rows that another run merges at this moment are skipped.
 _JOIN: Final = """
     WITH joined AS (
         DELETE FROM scheduler_metriccount WHERE id IN (
@@ -23,6 +23,7 @@ _JOIN: Final = """
 
 
 def join_counts() -> None:
-    """Make one row of all rows with the same cluster, metric, labels and bucket. What is counted meanwhile waits."""
+    """Merge all rows with the same cluster, metric, labels and bucket into one. Rows added meanwhile are left for
+    the next run."""
     with connection.cursor() as cursor:
         cursor.execute(_JOIN, [_AT_ONCE])

@@ -1,4 +1,4 @@
-"""Monthly partitions of the decision log: made ahead, dropped whole after the retention."""
+"""Monthly partitions of the decision log: created ahead of time, dropped as a whole after the retention period."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MONTHS_AHEAD = 2
 
 
 def month_start(moment: datetime, months: int = 0) -> datetime:
-    """The first instant (UTC) of the month that lies `months` after the moment's."""
+    """The first instant (UTC) of the month that is `months` after the moment's month."""
     index = moment.year * 12 + moment.month - 1 + months
     return datetime(index // 12, index % 12 + 1, 1, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ def partition_name(start: datetime) -> str:
 
 
 def maintain_partitions(cursor: Any, now: datetime | None = None) -> None:
-    """Make the partitions of this month and the next ones; drop months that ended before the retention."""
+    """Create the partitions of this month and the next ones; drop months that ended before the retention period."""
     now = now or datetime.now(UTC)
     for months in range(MONTHS_AHEAD + 1):
         _make(cursor, month_start(now, months), month_start(now, months + 1))
@@ -38,7 +38,8 @@ def maintain_partitions(cursor: Any, now: datetime | None = None) -> None:
 
 
 def _make(cursor: Any, start: datetime, end: datetime) -> None:
-    """A month's partition, with what the default partition took for it while it was missing."""
+    """Create a month's partition, and move the rows into it that the default partition received while it was
+    missing."""
     name = partition_name(start)
     cursor.execute("SELECT to_regclass(%s)", [name])
     if cursor.fetchone()[0] is not None:

@@ -16,15 +16,15 @@ from scheduler.store.configuration import read_retention
 from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE
 
 _AT_ONCE: Final = 1000
-"""Workloads deleted in one transaction; the next run takes the rest."""
+"""Workloads deleted in one transaction; the next run deletes the rest."""
 _AT_ONCE_ROWS: Final = 10_000
 
 
 def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
-    """Delete what has been kept long enough; returns how many workloads that were.
+    """Delete workloads that were kept long enough; returns their number.
 
-    `afterFinished` counts from the end of the workload, `afterDeactivatedByKueue` from its eviction: the job of a
-    workload that Kueue's rules deactivated is deleted, never one that a user put on hold.
+    `afterFinished` counts from the end of the workload. `afterDeactivatedByKueue` counts from its eviction, and
+    deletes the job of a workload that Kueue's rules deactivated, never one that a user put on hold.
     """
     retention = read_retention(cluster.configuration)
     workloads = Workload.objects.filter(cluster=cluster)
@@ -41,7 +41,7 @@ def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
 
 
 def drop_old_history(now: datetime) -> None:
-    """Events and cycles beyond the retention of the decision log go with it, some thousands in a statement."""
+    """Delete events and cycles older than the decision log's retention, some thousands per statement."""
     oldest = now - timedelta(days=settings.DECISION_RETENTION_DAYS)
     for rows in (
         WorkloadEvent.objects.filter(at__lt=oldest),
@@ -54,7 +54,7 @@ def drop_old_history(now: datetime) -> None:
 
 
 def _deactivated_by_kueue() -> Q:
-    """Evicted for a cause of Kueue's own, as the Evicted condition says."""
+    """Evicted for one of Kueue's own causes, by the Evicted condition."""
     by_any = Q()
     for reason in sorted(DEACTIVATIONS):
         by_any |= Q(conditions__contains=[{"type": "Evicted", "status": "True", "reason": reason}])

@@ -1,4 +1,4 @@
-"""Asks the metrics endpoints of a cluster what its devices and containers use."""
+"""Reads the metrics endpoints of a cluster: what devices and containers use."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _log = logging.getLogger(__name__)
 
 
 class ScrapeFailed(Exception):
-    """An endpoint gave nothing that we can read. The message says what happened."""
+    """An endpoint gave nothing readable. The message says what happened."""
 
 
 def scrape(url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
-    """The text of a metrics endpoint, which must be there in time as a whole. Raises `ScrapeFailed`."""
+    """The text of a metrics endpoint, which must arrive completely within the timeout. Raises `ScrapeFailed`."""
     if urlsplit(url).scheme not in {"http", "https"}:
         raise ScrapeFailed(f"{url!r} is no http(s) URL")
     try:
@@ -41,14 +41,14 @@ def _read(answer: HTTPResponse, url: str, deadline: float) -> bytearray:
         if len(content) >= _MAX_BYTES:
             raise ScrapeFailed(f"{url}: more than {_MAX_BYTES} bytes")
         if time.monotonic() > deadline:
-            raise ScrapeFailed(f"{url}: its text does not come to an end")
+            raise ScrapeFailed(f"{url}: the response did not end in time")
     return content
 
 
 def sample_cluster(cluster: Cluster, now: datetime) -> int:
-    """Store what every endpoint of the cluster says; returns how many samples that were.
+    """Store the samples of every endpoint of the cluster; returns how many there were.
 
-    An endpoint that fails leaves a gap: what was not measured stays absent. The others are asked all the same.
+    If an endpoint fails, its samples are missing; the other endpoints are read all the same.
     """
     samples = 0
     for url in cluster.telemetry_urls:

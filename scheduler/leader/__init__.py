@@ -1,1 +1,1 @@
-"""The one process that decides: its lease, its engine, its timers."""
+"""The single leading process: its engine, its pace, its timers."""

@@ -61,16 +61,17 @@ from scheduling.world import Savepoint, World
 _log = logging.getLogger(__name__)
 
 RUN_SECONDS = 1.0
-"""A run ends after this long and asks for the next, so that other tasks of the worker get their turn."""
+"""A run ends after this long and asks for the next one, so that the worker's other tasks get time."""
 HOUSEKEEPING_SECONDS = 2.0
 REFUSALS_BY_RULE = 3
-"""After so many in a row it is told as an error, and who is to blame is set aside; else the next run tries again."""
+"""After this many refusals in a row an error is logged and the refused workload is set aside; before that, the next
+run tries again."""
 SET_ASIDE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run did. `more` asks for another run at once."""
+    """The result of a run. `more` asks for another run at once."""
 
     batches: int
     cycles: int
@@ -114,7 +115,7 @@ class Engine:
         self._load()
 
     def _load(self) -> None:
-        """Read everything in one snapshot, together with the notes that it makes superfluous."""
+        """Load everything in one snapshot, and delete the notes that this makes redundant."""
         started = time.perf_counter()
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -142,7 +143,7 @@ class Engine:
         deadline = time.monotonic() + run_seconds
         batches = cycles = admitted = preempted = refused = 0
         self.world.advance(self._clock())
-        # Who was left active (a head that blocks its queue) or whose pause is over gets another look.
+        # Workloads left active (such as a head that blocks its queue) or whose pause has ended get another try.
         self._settled = self._settled and not self.world.has_active()
         more = True
         while more:
@@ -164,7 +165,7 @@ class Engine:
         return Run(batches, cycles, admitted, preempted, refused, more)
 
     def _batch(self, deadline: float) -> BatchBuilder | None:
-        """One batch; None when it was refused and undone."""
+        """Run one batch; None if it was refused and undone."""
         now = self._clock()
         pace = self._pacing.pace(now)
         changes = read_changes(self.cluster_id, pace.notes_of_a_tenant)
@@ -196,7 +197,7 @@ class Engine:
         return builder
 
     def _catch_up(self, changes: Changes, now: float) -> None:
-        """Tell the World what changed. Telling it twice does no harm: rows are read as they are now."""
+        """Tell the World what changed. Repeating this does no harm, because rows are read as they are now."""
         self._generation = changes.configuration_generation
         if not changes:
             return
@@ -206,8 +207,8 @@ class Engine:
         self.rows.apply(changes, now)
 
     def _due(self, changes: Changes, now: float, limit: int) -> list[str]:
-        """Who may have a step to take: those just heard of and those whose time has come, and then of all the others,
-        whom a change of configuration may have made due, as many as a short batch may take."""
+        """The workloads that may have a step due: those that just changed, those whose time has come, and then as
+        many of the others (which a change of configuration may affect) as fit a short batch."""
         due = self.rows.due
         taken = self._timers.due(now)
         taken.update(key for key in changes.by_kind.get("workload", {}).values() if key in due)
@@ -215,7 +216,7 @@ class Engine:
         return sorted(taken)
 
     def _taken(self, builder: BatchBuilder, due: list[str]) -> None:
-        """The steps of those that were due are saved; the others' turn comes with the next batches."""
+        """Note that the steps of these workloads are saved. The remaining workloads follow in later batches."""
         self._timers.replace(builder.deadlines)
         for key in due:
             self.rows.due.pop(key, None)
@@ -235,7 +236,7 @@ class Engine:
             had_a_cycle = had_a_cycle or result.heads > 0
             if self._cycle_limit is not None and builder.cycles >= self._cycle_limit:
                 return
-            # Telling a flood why it waits must not put off the next cycle from batch to batch.
+            # Writing reasons to a flood of workloads must not delay the next cycle from batch to batch.
             if time.monotonic() >= deadline and (had_a_cycle or not self.world.has_active()):
                 return
             started = time.perf_counter()
@@ -251,12 +252,12 @@ class Engine:
         _log.log(level, "cluster %s: batch refused, deciding again: %s", self.cluster_name, refusal)
 
     def _set_aside(self, batch: Batch, refusal: BatchRefused) -> None:
-        """One decision that can't be stored must not hold up all others: who is to blame waits for a while."""
+        """Set aside the decisions that cannot be stored, so that they do not hold up all others."""
         keys = [(write.workload.namespace, write.workload.name) for write in offenders(batch)]
         if not keys:
             return
         now = datetime.fromtimestamp(self._clock(), UTC)
-        why = f"What was decided could not be stored: {str(refusal).splitlines()[0]}"
+        why = f"The decision could not be stored: {str(refusal).splitlines()[0]}"
         set_aside(Cluster.objects.get(pk=self.cluster_id), keys, now + SET_ASIDE, why, now=now)
         self._refused_by_rule = 0
 
@@ -269,7 +270,7 @@ class Engine:
             request_push(self.cluster_name)
 
     def _finish_cancelled(self, builder: BatchBuilder) -> None:
-        """Cancelled workloads that hold nothing any more are finished: their pods have stopped, or never ran."""
+        """Finish cancelled workloads that hold nothing any more: their pods have stopped, or never ran."""
         stopped = [
             (write.workload.namespace, write.workload.name)
             for write in builder.writes
@@ -279,7 +280,7 @@ class Engine:
             record_stopped(Cluster.objects.get(pk=self.cluster_id), stopped, actor="scheduler")
 
     def _keep_house(self) -> None:
-        """Every few seconds: say that the leader lives, and let go what was waiting to be deleted and is free now."""
+        """Every few seconds, renew the lease and delete rows whose deletion waited for what they held."""
         if time.monotonic() - self._kept_house_at >= HOUSEKEEPING_SECONDS:
             renew(self.cluster_id, self.epoch)
             finish_deletions(Cluster.objects.get(pk=self.cluster_id))

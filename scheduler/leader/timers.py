@@ -1,4 +1,4 @@
-"""When each workload may have a step to take by the clock alone."""
+"""The times at which workloads may have a step due without any other change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 class Timers:
-    """Deadlines by workload key. A deadline stays until it is replaced: looking too often does no harm."""
+    """Deadlines by workload key. A deadline stays until it is replaced, because an extra check does no harm."""
 
     def __init__(self) -> None:
         self._deadlines: dict[str, float] = {}
@@ -25,12 +25,12 @@ class Timers:
     def due(self, now: float) -> set[str]:
         """The workloads whose deadline has come."""
         while self._heap and self._deadlines.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)  # replaced or removed since
+            heapq.heappop(self._heap)  # an old entry: replaced or removed since
         due: dict[str, float] = {}
         while self._heap and self._heap[0][0] <= now:
             at, key = heapq.heappop(self._heap)
             if self._deadlines.get(key) == at:
                 due[key] = at
-        for key, at in due.items():  # until it is replaced
+        for key, at in due.items():  # each stays due until its deadline is replaced
             heapq.heappush(self._heap, (at, key))
         return set(due)

@@ -1,1 +1,1 @@
-"""The live stream's way from the scheduler's channel to the sockets of this process."""
+"""Delivers the live stream from the scheduler's channel to the sockets of this process."""

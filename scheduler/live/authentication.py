@@ -1,7 +1,7 @@
-"""Who opens a socket: a browser by its session cookie and from our own pages only, a tool by its token.
+"""Authenticates live sockets: browsers by session cookie and only from our own origin, tools by token.
 
-A browser cannot set the header `Authorization` on a websocket, so that a request which has it was not made by a page of
-another site; one without it must name one of our own hosts as its origin.
+A browser cannot set the header `Authorization` on a websocket, so a request with it does not come from another
+site's page. A request without it must name one of our own hosts as its origin.
 """
 
 import logging
@@ -42,14 +42,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a socket is closed: a code of the private range, and words."""
+    """Why a socket is closed: a code of the private range, and a message."""
 
     code: int
     reason: str
 
 
 def by_session_or_token(inner: Application) -> Application:
-    """Sockets with a token go straight on, all others need one of our origins and bring their session."""
+    """Accept sockets with a token directly. All others need one of our origins, and get their session."""
     by_session: Application = SessionMiddlewareStack(inner)
     refused: Application = WebsocketDenier.as_asgi()
 
@@ -63,9 +63,9 @@ def by_session_or_token(inner: Application) -> Application:
 
 
 def is_own_origin(scope: Scope) -> bool:
-    """Whether the page is one of ours: scheme, host and port are those that the socket was opened at, or trusted.
+    """Whether the page is ours: its scheme, host and port are those of the socket, or trusted.
 
-    The name alone would do for a page of any other server on the same machine.
+    The host name alone is not enough, since other servers on the same machine share it.
     """
     origin = _header(scope, b"origin").decode("latin-1").lower()
     host = _header(scope, b"host").decode("latin-1").lower()
@@ -78,11 +78,11 @@ def is_own_origin(scope: Scope) -> bool:
 
 
 async def audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
-    """What the socket may see now, read anew: logins end, tokens run out, roles are taken away."""
+    """What the socket may see now. Read again each time, because sessions end, tokens expire and roles are removed."""
     try:
         return await _audience_of(scope, cluster)
     except DatabaseError as error:
-        _log.warning("A live stream ends, as its rights cannot be read: %s", error)
+        _log.warning("A live stream is closed because its rights cannot be read: %s", error)
         return Refusal(TRY_AGAIN_LATER, "The database does not answer.")
 
 
@@ -90,7 +90,7 @@ async def _audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
     token = _header(scope, b"authorization")
     user = await database_sync_to_async(_user_of_token)(token) if token else await _user_of_session(scope)
     if not user.is_authenticated:
-        return Refusal(UNAUTHENTICATED, "Nobody is logged in.")
+        return Refusal(UNAUTHENTICATED, "Not logged in.")
     scope["user_id"] = user.pk
     audience: Audience | Refusal = await database_sync_to_async(_audience)(user, cluster)
     return audience
@@ -110,7 +110,7 @@ def _user_of_token(header: bytes) -> Any:
 
 
 async def _user_of_session(scope: Scope) -> Any:
-    """From the session as it is stored now; the one that the socket was opened with may have ended."""
+    """The user by the session as it is stored now; the one with which the socket was opened may have ended."""
     session = scope.get("session")
     if session is None or not session.session_key:
         return AnonymousUser()

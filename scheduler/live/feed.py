@@ -1,7 +1,7 @@
-"""One subscription per process and cluster, and the numbers as they are now; sockets are told when there is news.
+"""One subscription per process and cluster, with the present figures. Sockets are woken when there is news.
 
-A socket is never written to from here. It is woken, and asks for the frame that brings it from where it is to where the
-numbers are: so a slow one gets what it missed as one merged delta, or a snapshot, and holds up nobody.
+No socket is written to from here. A woken socket asks for the frame that brings it from its position to the present
+one. So a slow socket gets one merged delta, or a snapshot, and delays no other.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from scheduler.live.frames import Audience, apply, empty, merge, moment, moves, 
 from scheduler.live.publisher import group, snapshot_key
 
 _REMEMBERED_DELTAS: Final = 64
-"""A socket that is further behind gets a snapshot, which is then the smaller."""
+"""A socket that is more deltas behind gets a snapshot, which is smaller then."""
 
 _log = logging.getLogger(__name__)
 
 
 class Socket:
-    """Where one socket is: the position of the last frame that it was given. `wake` is set when there is another."""
+    """The position of one socket: that of the last frame it got. `wake` is set when there is a new frame."""
 
     def __init__(self, audience: Audience) -> None:
         self.audience = audience
@@ -35,13 +35,13 @@ class Socket:
         self.beat = -1
 
     def forget(self) -> None:
-        """Start anew with a snapshot."""
+        """Restart with a snapshot."""
         self.epoch = -1
         self.wake.set()
 
 
 class Feed:
-    """The numbers of one cluster. `open` and `close` bracket its life, within one event loop."""
+    """The figures of one cluster. Call `open` and `close` within one event loop."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -58,7 +58,7 @@ class Feed:
         self._reader: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Subscribe, then read the snapshot: what comes in between is in one of them."""
+        """Subscribe, then read the snapshot. What is published in between is in at least one of them."""
         layer = get_channel_layer()
         channel = await layer.new_channel()
         await layer.group_add(group(self._cluster), channel)
@@ -76,7 +76,7 @@ class Feed:
         return not self._sockets
 
     def join(self, socket: Socket) -> None:
-        """From now on the socket is woken."""
+        """Wake the socket from now on."""
         self._sockets.add(socket)
         socket.wake.set()
 
@@ -84,7 +84,7 @@ class Feed:
         self._sockets.discard(socket)
 
     def next_frame(self, socket: Socket) -> str | None:
-        """The frame that brings the socket up to date, or a heartbeat that it has not had; None when there is none."""
+        """The frame that brings the socket up to date, or a heartbeat that it has not had; None if there is none."""
         if self._epoch < 0:
             return None
         if socket.epoch != self._epoch or socket.sequence + 1 < self._reachable_from(socket.audience):
@@ -99,16 +99,17 @@ class Feed:
         return frame
 
     def heartbeat(self) -> str | None:
-        """The position and the scheduler's last time: while it is silent, that time stands still, and is seen to."""
+        """The position and the scheduler's last time. While the scheduler is silent, that time does not advance, so
+        the client sees that the figures are stale."""
         return None if self._epoch < 0 else orjson.dumps(self._head("heartbeat")).decode()
 
     def _reachable_from(self, audience: Audience) -> int:
-        """The first sequence that a delta for this audience may still begin with."""
+        """The first sequence from which a delta for this audience can start."""
         oldest = self._deltas[0][0] if self._deltas else self._sequence + 1
         return oldest if audience.sees_everything else max(oldest, self._moved_at + 1)
 
     def _frame(self, type_: str, since: int, audience: Audience) -> str:
-        """Made once per audience and distance, however many sockets want it."""
+        """Built once per audience and distance, however many sockets need it."""
         key = (type_, since, audience)
         if key not in self._cache:
             if type_ == "snapshot":
@@ -117,12 +118,13 @@ class Feed:
                 missed = [delta for sequence, delta in self._deltas if sequence > since]
                 shown = redact(merge(missed), self._data, audience)
             self._cache[key] = orjson.dumps(shown)
-        # A snapshot may be the last word of a scheduler that is gone: whoever just came cannot see that by himself.
+        # The snapshot may be the last one of a scheduler that is gone. A new client cannot tell, so the frame has
+        # its age.
         more = {"age_seconds": self._age_seconds()} if type_ == "snapshot" else {"since": since}
         return orjson.dumps({**self._head(type_), **more, "data": orjson.Fragment(self._cache[key])}).decode()
 
     def _age_seconds(self) -> float:
-        """How long ago the scheduler said what we know, by the clocks of both."""
+        """The age of the figures, by the clocks of scheduler and server."""
         return round(max(0.0, (datetime.now(UTC) - moment(self._time)).total_seconds()), 3)
 
     def _head(self, type_: str) -> dict[str, Any]:
@@ -145,11 +147,12 @@ class Feed:
             await layer.group_discard(group(self._cluster), channel)
 
     def _readable(self, payload: str | bytes) -> dict[str, Any] | None:
-        """The frame, or None for one that cannot be read: it must not silence the sockets, the next one makes up."""
+        """The frame, or None if it is unreadable. An unreadable frame must not end the stream; the next one fills
+        the gap."""
         try:
             return read(payload)
         except ValueError as error:
-            _log.warning("cluster %s: a live frame is passed over: %s", self._cluster, error)
+            _log.warning("cluster %s: a live frame is skipped: %s", self._cluster, error)
             return None
 
     async def _take(self, frame: dict[str, Any]) -> None:
@@ -157,7 +160,7 @@ class Feed:
         if frame["type"] == "snapshot":
             self._start(frame)
         elif epoch < self._epoch or (epoch == self._epoch and sequence < self._sequence):
-            return  # of a leader that is no more, or read with the snapshot already
+            return  # from an earlier leader, or part of the snapshot already
         elif epoch == self._epoch and frame["type"] == "delta" and sequence == self._sequence + 1:
             self._sequence, self._time = sequence, frame["time"]
             if moves(self._data, frame["data"]):
@@ -183,7 +186,7 @@ class Feed:
             self._start(snapshot)
 
     def _start(self, snapshot: dict[str, Any]) -> None:
-        """Take a snapshot as it is; sockets that hold what it holds already are left alone."""
+        """Replace the figures by a snapshot. Sockets that are at its position already are not woken."""
         position = (snapshot["epoch"], snapshot["sequence"])
         if position <= (self._epoch, self._sequence):
             return

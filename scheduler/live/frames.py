@@ -1,7 +1,7 @@
-"""What frames say: deltas applied, merged, and cut down to what an audience may see. Pure.
+"""Pure functions on frames: apply and merge deltas, and reduce them to what an audience may see.
 
-`data` has the parts totals, cluster_queues, cohorts and devices; a delta has those that changed, whole entries by name,
-and `removed`: {part: [name, ...]}.
+`data` has the parts totals, cluster_queues, cohorts and devices. A delta has the parts that changed, whole entries
+by name, and `removed`: {part: [name, ...]}.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,32 +22,30 @@ _COUNTS: Final = ("pending", "inadmissible", "reserving", "admitted")
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Sockets that may see the same: the namespaces whose tenants may be named (None: all), and these queues."""
+    """Sockets with equal rights: the namespaces whose tenants may be named (None: all), and the visible queues."""
 
     namespaces: frozenset[str] | None
     visibility: Visibility
 
     @property
     def sees_everything(self) -> bool:
-        """Whether frames go out as they came."""
+        """Whether frames are sent unchanged."""
         return self.namespaces is None
 
 
 def read(payload: str | bytes) -> Data:
-    """Read a published frame.
-
-    Raises ValueError, saying what is wrong, for one that `scheduler.live.publisher` of this version did not write.
-    """
+    """Read a published frame. Raises ValueError with the reason if it is not a frame of this version's
+    `scheduler.live.publisher`."""
     frame = orjson.loads(payload)
     if not isinstance(frame, dict) or frame.get("type") not in _TYPES:
-        raise ValueError("it is not a frame")
+        raise ValueError("not a frame")
     for name in ("epoch", "sequence"):
         if type(frame.get(name)) is not int:
             raise ValueError(f"its {name} is {frame.get(name)!r}, not an integer")
     moment(frame.get("time"))
     data = frame.get("data", {})
     if not isinstance(data, dict) or not all(isinstance(part, dict) for part in data.values()):
-        raise ValueError("its data has a part that is no object")
+        raise ValueError("a part of its data is not an object")
     if frame["type"] != "heartbeat" and "data" not in frame:
         raise ValueError("it has no data")
     return frame
@@ -64,12 +62,12 @@ def moment(text: object) -> datetime:
 
 
 def empty() -> Data:
-    """Numbers of a cluster of which nothing is known."""
+    """The figures of a cluster of which nothing is known."""
     return {"totals": {}, **{part: {} for part in PARTS}}
 
 
 def apply(data: Data, delta: Mapping[str, Any]) -> None:
-    """Bring `data` to where the delta leads."""
+    """Apply a delta to `data`."""
     if "totals" in delta:
         data["totals"] = delta["totals"]
     for part in PARTS:
@@ -79,7 +77,8 @@ def apply(data: Data, delta: Mapping[str, Any]) -> None:
 
 
 def moves(data: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
-    """Whether the delta removes something, or hangs a queue or a cohort elsewhere: then other cohorts may be seen."""
+    """Whether the delta removes something or moves a queue or cohort in the tree, so that other cohorts may become
+    visible."""
     if "removed" in delta:
         return True
     return any(
@@ -90,7 +89,7 @@ def moves(data: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
 
 
 def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
-    """One delta that leads where all of them lead, one after the other: the latest entry of each name."""
+    """One delta with the effect of all of them in order: the latest entry of each name."""
     merged: Data = {}
     removed: dict[str, dict[str, None]] = {part: {} for part in PARTS}
     for delta in deltas:
@@ -109,11 +108,11 @@ def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
 
 
 def redact(delta: Mapping[str, Any], whole: Mapping[str, Any], audience: Audience) -> Data:
-    """What the audience sees of a delta or a snapshot; `whole` is all that is known, for sums and ancestors.
+    """The part of a delta or snapshot that the audience may see. `whole` is all data, used for sums and ancestors.
 
-    A queue that may not be seen, and the cohorts that only it is in, do not exist; a slice of a foreign tenant is
-    occupied, no more. The totals count the queues that may be seen. Deltas that change the tree of quota or remove
-    something are for those who see everything; for all others a snapshot takes their place (`moves`).
+    Hidden are queues outside the audience's rights, and cohorts that contain only such queues. A foreign tenant's
+    slice is shown as occupied, without its holder. Totals count visible queues. Deltas that change the quota tree or
+    remove something are only for audiences that see everything; all others get a snapshot instead (`moves`).
     """
     if audience.namespaces is None:
         return dict(delta)

@@ -1,4 +1,4 @@
-"""What only the World knows and only metrics ask for, kept in Redis for whoever answers the next scrape."""
+"""Gauges for metrics that only the World can give, stored in Redis for the next scrape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.world import World
 _log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 10.0
-"""Between two counts; longer where one takes long, so that counting takes a hundredth of the time at most."""
+"""The interval between counts; longer if counting takes long, so that it takes at most a hundredth of the time."""
 _KEPT_SECONDS: Final = 120
 
 
@@ -25,7 +25,7 @@ def gauges_key(cluster: str) -> str:
 
 
 class QueueGauges:
-    """Counts, now and then, who waits in each queue of a cluster."""
+    """Counts from time to time the pending workloads in each queue of a cluster."""
 
     def __init__(self, cluster: str, epoch: int) -> None:
         self._cluster = cluster
@@ -33,7 +33,7 @@ class QueueGauges:
         self._due_at = 0.0
 
     def publish(self, world: World) -> None:
-        """Count, if it is time for that. Without Redis the metrics are missing, and nothing else is."""
+        """Count if it is time to. Without Redis only these metrics are missing."""
         started = time.monotonic()
         if started < self._due_at:
             return

@@ -1,4 +1,4 @@
-"""The feeds of this process: one per cluster that somebody looks at."""
+"""The feeds of this process: one per cluster with a socket."""
 
 import asyncio
 from collections import Counter
@@ -16,14 +16,14 @@ class Hub:
         self._users: Counter[int] = Counter()
 
     def admit(self, user: int, limit: int) -> bool:
-        """Count a socket of the user, unless it has as many as it may have (0: any number)."""
+        """Count a socket of the user, unless the limit is reached (0: no limit)."""
         if limit and self._users[user] >= limit:
             return False
         self._users[user] += 1
         return True
 
     def dismiss(self, user: int) -> None:
-        """One socket of the user less."""
+        """Count one socket of the user less."""
         self._users[user] -= 1
         if not self._users[user]:
             del self._users[user]
@@ -54,7 +54,7 @@ _hubs: "WeakKeyDictionary[asyncio.AbstractEventLoop, Hub]" = WeakKeyDictionary()
 
 
 def hub() -> Hub:
-    """The hub of the running event loop: a server has one, tests have many."""
+    """The hub of the running event loop. A server has one; tests have many."""
     loop = asyncio.get_running_loop()
     if loop not in _hubs:
         _hubs[loop] = Hub()

@@ -1,4 +1,4 @@
-"""What the scheduler published last, for readers outside of its process."""
+"""Reads the last published snapshot, for readers outside the scheduler's process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ from scheduler.live.publisher import snapshot_key
 from scheduler.models import Lease
 
 ALIVE_SECONDS: Final = 15.0
-"""A leader that has not renewed its lease for longer does not stand behind its numbers."""
+"""A leader that has not renewed its lease for longer does not count as leading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The data of the last snapshot, and when the leader last said that it holds."""
+    """The data of the last snapshot, and when the leader last confirmed it."""
 
     time: datetime
     data: Mapping[str, Any]
 
 
 def leads(lease: Lease | None) -> bool:
-    """Whether a scheduler holds the lease and has said so lately."""
+    """Whether the lease is held and was renewed lately."""
     newest = timezone.now() - timedelta(seconds=ALIVE_SECONDS)
     return lease is not None and lease.renewed_at is not None and lease.renewed_at >= newest
 
 
 def read_published(cluster: Cluster) -> Published | None:
-    """The numbers that the present leader stands behind; None without a leader, without Redis, or before its first."""
+    """The figures of the present leader; None without a leader, without Redis, or before its first snapshot."""
     lease = Lease.objects.filter(cluster=cluster).first()
     if lease is None or lease.renewed_at is None or not leads(lease):
         return None

@@ -1,8 +1,8 @@
-"""The numbers that browsers see, straight from the World: a snapshot kept in Redis, and what changed since, published.
+"""Publishes the figures that browsers see, taken from the World: a snapshot kept in Redis, and changes since.
 
-Frames carry (epoch, sequence, time): a client that sees a gap asks for the snapshot, so a lost frame costs a moment and
-never shows old numbers as new. Publishing never holds up a batch and never fails one: without Redis the numbers wait.
-`shapes` has what the frames look like.
+Frames carry (epoch, sequence, time). A client that sees a gap asks for the snapshot, so a lost frame causes a short
+delay and never shows old figures as new. Publishing never delays or fails a batch: without Redis the figures wait.
+`shapes` declares the frames.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from scheduling.world import World
 _log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 0.25
-"""Between two frames with news; longer where computing one takes long, so that it takes a tenth of the time at most."""
+"""The interval between frames with changes; longer if computing one takes long, so that it takes at most a tenth of
+the time."""
 HEARTBEAT_SECONDS: Final = 5.0
 
 
@@ -58,7 +59,7 @@ def group(cluster: str) -> str:
 
 
 class LiveFrames:
-    """What was last shown of one cluster, and what of it changed."""
+    """The last published figures of one cluster, and which of them changed."""
 
     def __init__(self, cluster: str, epoch: int) -> None:
         self._cluster = cluster
@@ -70,11 +71,11 @@ class LiveFrames:
         self._news = True
 
     def touch(self) -> None:
-        """Something was saved that a frame would show."""
+        """Note that something was saved that a frame would show."""
         self._news = True
 
     def publish(self, world: World, rows: RowIndex, now: float) -> None:
-        """Send what changed, if it is time for that, or a heartbeat."""
+        """If it is time to, publish what changed, or a heartbeat."""
         started = time.monotonic()
         if self._news and started >= self._due_at:
             self._news = False
@@ -113,7 +114,7 @@ _PARTS: Final[tuple[Literal["cluster_queues", "cohorts", "devices"], ...]] = ("c
 
 
 def difference(before: LiveData, after: LiveData) -> LiveChanges:
-    """The entries of `after` that differ from `before`, whole, and the names of those that are gone."""
+    """The entries of `after` that differ from `before`, whole, and the names of removed ones."""
     delta: LiveChanges = {}
     removed: LiveRemoved = {}
     if before["totals"] != after["totals"]:
@@ -133,7 +134,7 @@ def difference(before: LiveData, after: LiveData) -> LiveChanges:
 
 
 def numbers(world: World, rows: RowIndex) -> LiveData:
-    """All numbers of a cluster."""
+    """All figures of a cluster."""
     cluster_queues = {
         name: cluster_queue_numbers(world.cluster_queue_status(name)) for name in world.cluster_queue_names()
     }
@@ -266,14 +267,14 @@ def _totals(
 
 
 class _Publisher:
-    """One event loop in a thread of its own: the channel layer is asynchronous, the worker that decides is not."""
+    """An event loop in a thread of its own, because the channel layer is asynchronous and the worker is not."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="live-publisher", daemon=True).start()
 
     def send(self, cluster: str, frame: bytes, snapshot: bytes | None = None) -> None:
-        """Keep the snapshot, then publish the frame; frames leave in order."""
+        """Store the snapshot, then publish the frame. Frames are sent in order."""
         asyncio.run_coroutine_threadsafe(self._send(cluster, frame, snapshot), self._loop)
 
     async def _send(self, cluster: str, frame: bytes, snapshot: bytes | None) -> None:

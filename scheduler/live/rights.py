@@ -1,7 +1,7 @@
-"""Live streams are told at once when their user's rights may have ended: on log-out, revocation and deactivation.
+"""Tells live streams at once when their user's rights may have ended: on log-out, revocation and deactivation.
 
-The message says only whose rights to read anew, so a lost or a needless one does no harm: each stream closes by what
-the database says, and reads it every few seconds anyway.
+The message only says whose rights to read again, so a lost or needless one does no harm: each stream reads its
+rights from the database every few seconds anyway.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def user_group(user_id: int | str) -> str:
 
 
 def connect_signals() -> None:
-    """Listen to what ends a user's rights, wherever it is done."""
+    """Connect the signals that announce changes of a user's rights."""
     post_delete.connect(_token_deleted, sender=AuthToken, dispatch_uid="live-token-deleted")
     post_delete.connect(_session_deleted, sender=Session, dispatch_uid="live-session-deleted")
     post_save.connect(_user_saved, sender=get_user_model(), dispatch_uid="live-user-saved")
@@ -42,7 +42,7 @@ def _token_deleted(sender: Any, instance: AuthToken, **_: Any) -> None:
 
 def _session_deleted(sender: Any, instance: Session, **_: Any) -> None:
     if instance.expire_date < timezone.now():
-        return  # its streams have ended, and thousands of them may be swept out in one go
+        return  # its streams have ended, and thousands may expire at once
     user_id = instance.get_decoded().get(SESSION_KEY)
     if user_id is not None:
         _tell_after_commit(user_id)
@@ -60,11 +60,11 @@ def _tell_after_commit(user_id: int | str) -> None:
 
 
 def _tell(user_id: int | str) -> None:
-    """Send the message. Without Redis the streams see it when they read their rights the next time."""
+    """Send the message. Without Redis, streams notice at their next regular check."""
     try:
         async_to_sync(_send)(user_id)
     except (RedisError, OSError) as error:
-        _log.warning("The live streams of user %s are not told that its rights changed: %s", user_id, error)
+        _log.warning("The live streams of user %s could not be told that their rights changed: %s", user_id, error)
 
 
 async def _send(user_id: int | str) -> None:

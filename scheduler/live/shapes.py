@@ -18,7 +18,7 @@ Share = Annotated[
 class LiveTotals(TypedDict):
     """Sums over the cluster."""
 
-    pending: Annotated[int, Meta(description="Will be tried in a coming cycle.")]
+    pending: Annotated[int, Meta(description="Tried in one of the next cycles.")]
     inadmissible: Annotated[int, Meta(description="Waits until something changes that may let it start.")]
     reserving: int
     admitted: int
@@ -50,7 +50,7 @@ class LiveClusterQueue(TypedDict):
 
     cohort: str
     active: bool
-    reason: Annotated[str, Meta(description="Why it is not active: a stable token.")]
+    reason: Annotated[str, Meta(description="Why it is not active, as a stable token.")]
     message: Annotated[str, Meta(description="Why it is not active, for people.")]
     pending: int
     inadmissible: int
@@ -82,7 +82,7 @@ class LiveSlice(TypedDict):
 
     workload: Annotated[
         str | None,
-        Meta(description="namespace/name; null when the holder is not yours to see, or no workload of kueueweb."),
+        Meta(description="namespace/name; null if you may not see the holder, or if it is not a workload of kueueweb."),
     ]
     namespace: Annotated[str | None, Meta(description="Null or empty where the holder is not known.")]
     pod_set: str
@@ -133,7 +133,7 @@ class LiveData(TypedDict):
 
 
 class LiveRemoved(TypedDict, total=False):
-    """The names that are gone."""
+    """The names of removed entries."""
 
     cluster_queues: list[str]
     cohorts: list[str]
@@ -151,16 +151,16 @@ class LiveChanges(TypedDict, total=False):
 
 
 class _Head(TypedDict):
-    """Where a frame stands in the stream. A scheduler that starts to lead begins a new epoch."""
+    """The position of a frame in the stream. A new leader begins a new epoch."""
 
     cluster: str
     epoch: int
     sequence: int
-    time: Annotated[datetime, Meta(description="When the scheduler took these numbers.")]
+    time: Annotated[datetime, Meta(description="When the scheduler took these figures.")]
 
 
 class LiveSnapshotFrame(_Head):
-    """Replaces everything that is known."""
+    """Replaces all figures."""
 
     type: Literal["snapshot"]
     age_seconds: NotRequired[
@@ -180,7 +180,7 @@ class LiveDeltaFrame(_Head):
 
 
 class LiveHeartbeatFrame(_Head):
-    """The scheduler lives and nothing changed."""
+    """The scheduler is alive, and nothing changed."""
 
     type: Literal["heartbeat"]
 

@@ -1,1 +1,1 @@
-"""Rows -> World, changes -> World, decisions -> rows."""
+"""Reads rows and changes into the World, and writes decisions to rows."""

@@ -1,4 +1,4 @@
-"""What one batch writes, as values."""
+"""The values that one batch writes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from scheduling.model.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class WorkloadWrite:
-    """A workload as decided, for the row `id`, which must still be of `generation`.
-
-    `push` says that the cluster must hear of it.
-    """
+    """The state of a workload as decided, for the row `id`, which must still have `generation`. `push` asks for a
+    push to the cluster."""
 
     id: int
     generation: int
@@ -31,7 +29,7 @@ class WorkloadWrite:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A step in a workload's life."""
+    """An event in a workload's life."""
 
     workload: Workload
     at: float
@@ -70,8 +68,8 @@ class CycleRow:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A cycle that had heads. `result`, as Kueue's metrics have it: `success` if it admitted or evicted a workload,
-    else `inadmissible`."""
+    """A cycle that had heads. `result` is Kueue's metric label: `success` if it admitted or evicted a workload, else
+    `inadmissible`."""
 
     result: str
     seconds: float
@@ -79,7 +77,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """Where a device is stored."""
+    """The row of a device."""
 
     id: int
     node_id: int
@@ -96,7 +94,7 @@ class Batch:
     change_ids: tuple[int, ...] = ()
     workloads: list[WorkloadWrite] = field(default_factory=list)
     released_ids: list[int] = field(default_factory=list)
-    """Workloads that hold no slice any more and need no other write: finished or gone."""
+    """Ended workloads that still have rows of slices and need no other write."""
     deleted_ids: list[int] = field(default_factory=list)
     """Workloads whose deletion waited for what they held."""
     events: list[EventRow] = field(default_factory=list)
@@ -108,7 +106,7 @@ class Batch:
     devices: dict[tuple[str, str], DeviceRow] = field(default_factory=dict)
     """(node, uuid) -> the device, for every device that the batch touches."""
     replaced: dict[str, tuple[FinishedReason, str]] = field(default_factory=dict)
-    """Workload slices that a newer one took over from, or that made way for it: key -> why they are finished."""
+    """Workload slices replaced by a newer one: key -> why they are finished."""
     consumed: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     """Admission fair sharing: LocalQueue row id -> its decayed usage."""
 

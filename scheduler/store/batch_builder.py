@@ -1,4 +1,4 @@
-"""What the cycles of one batch decided, turned into the rows, events and log lines that the batch writes."""
+"""Turns the decisions of one batch's cycles into rows, events and log lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scheduling.model.workload import Workload
 from scheduling.world import World
 
 _MAX_STEPS = 16
-"""A workload that takes more steps in one instant never comes to rest: a fault of ours that must be loud."""
+"""A workload with more steps than this in one instant is a bug of ours, and raises an error."""
 
 
 def _priority(workload: Workload) -> str:
@@ -36,7 +36,7 @@ def _priority(workload: Workload) -> str:
 
 
 def _described(admission: Admit, workload: Workload) -> str:
-    """In which ClusterQueue and how long it waited, as Kueue says it, and which flavors it got."""
+    """The ClusterQueue, the wait time in Kueue's words, and the flavors."""
     flavors = "; ".join(
         f"{pod_set.name} ({pod_set.count}): "
         + ", ".join(f"{resource} in {flavor}" for resource, flavor in pod_set.flavors.items())
@@ -47,7 +47,7 @@ def _described(admission: Admit, workload: Workload) -> str:
 
 
 class BatchBuilder:
-    """Collects one batch. Between the World's savepoint and its commit; thrown away when the batch is refused."""
+    """Collects one batch between the World's savepoint and its commit. Dropped if the batch is refused."""
 
     def __init__(self, world: World, rows: RowIndex, configuration: Configuration, now: float) -> None:
         self._world = world
@@ -76,13 +76,14 @@ class BatchBuilder:
 
     @property
     def pushes(self) -> bool:
-        """Whether the cluster has something to hear."""
+        """Whether the batch has anything to push to the cluster."""
         return any(write.push for write in self.writes)
 
-    # --- Steps outside the cycle --------------------------------------------------------------------------------------
+    # -- Steps outside the cycle
+    # --------------------------------------------------------------------------------------
 
     def reconcile(self, keys: Iterable[str]) -> int:
-        """Take the steps of `scheduling.lifecycle.reconcile` that are due for these workloads; returns their number."""
+        """Take the due steps of `scheduling.lifecycle.reconcile` for these workloads; returns their number."""
         return sum(self._reconcile(key) for key in keys)
 
     def _reconcile(self, key: str) -> int:
@@ -106,7 +107,7 @@ class BatchBuilder:
         if step.deactivates:
             self._deactivated.add(workload.key)
         if workload.key in self._deactivated or not self._rows.workloads[workload.key].active:
-            workload = as_the_world_sees_it(replace(workload, active=False))  # out of its queue once its pods stopped
+            workload = as_the_world_sees_it(replace(workload, active=False))  # dequeued once its pods have stopped
         if step.accumulated_seconds is not None:
             self._accumulated[workload.key] = step.accumulated_seconds
         if step.evicted is not None:
@@ -124,14 +125,14 @@ class BatchBuilder:
             self._make_way_for_slice(workload)
 
     def _make_way_for_slice(self, workload: Workload) -> None:
-        """An evicted slice of an elastic job is not queued again beside the one that was to replace it."""
+        """Finish an evicted slice of an elastic job instead of requeueing it beside its replacement."""
         if not self._rows.waiting_slice_of(workload.key):
             return
-        self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has asked for another size since")
+        self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has requested another size since")
         self._world.finish_workload(workload.key, self._now)
 
     def _scale_down(self, workload: Workload) -> Workload:
-        """An elastic job that asks for fewer pods gives back quota at once, and slices when their pods are gone."""
+        """Release what an elastic job no longer requests: quota at once, slices when their pods are gone."""
         key = workload.key
         if workload.admission is None or workload.is_true(ConditionType.EVICTED) or key in self._scaled:
             return workload
@@ -142,28 +143,29 @@ class BatchBuilder:
             before = [found.count for found in workload.admission.pod_set_assignments]
             if counts != before:
                 self._moved.add(key)
-                message = f"Scaled down from {_listed(before)} to {_listed(counts)} pods; their quota is free"
+                message = f"Scaled down from {_listed(before)} to {_listed(counts)} pods; the quota is released"
                 self._note(after, "ScaledDown", message)
             workload = after
         gone = self._rows.gave_up_replicas(workload)
         if gone:
-            self._note(workload, "ReplicasReleased", f"What replica {', '.join(gone)} held is free")
+            self._note(workload, "ReplicasReleased", f"Released what replica {', '.join(gone)} held")
         return workload
 
     def release_ended(self) -> int:
-        """Devices of finished workloads are free; returns how many workloads held some."""
+        """Release the devices of finished workloads; returns how many workloads had some."""
         for id_, held in self._rows.ended.items():
             self.released_ids.append(id_)
             self._devices |= held
         return len(self.released_ids)
 
     def sample_usage(self) -> None:
-        """Admission fair sharing: past usage of LocalQueues decays, and is kept for the next leader."""
+        """Decay the past usage of LocalQueues (admission fair sharing), and store it for the next leader."""
         for key, consumed in self._world.sample_usage(self._now).items():
             stored = {"consumedResources": consumed, "lastUpdate": self._now}
             self._consumed.append((self._rows.local_queue_ids[key], stored))
 
-    # --- Cycles -------------------------------------------------------------------------------------------------------
+    # -- Cycles
+    # ------------------------------------------------------------------------------------------------------
 
     def record(self, result: CycleResult, seconds: float) -> None:
         self.cycles += 1
@@ -219,7 +221,7 @@ class BatchBuilder:
         self._log(workload, admission.cycle, admission.kind, reason, message, detail, admission.cluster_queue)
 
     def _replace(self, old: str, new: str) -> None:
-        """An elastic job's new slice takes over quota and devices of the old one, which is finished by that."""
+        """Hand over quota and devices of an elastic job's old slice to the new one, and finish the old one."""
         self._finish_slice(old, FinishedReason.WORKLOAD_SLICE_REPLACED, f"Replaced by workload {new}")
 
     def _finish_slice(self, old: str, reason: FinishedReason, message: str) -> None:
@@ -275,7 +277,8 @@ class BatchBuilder:
         )
 
     def _outcome(self, outcome: Outcome) -> None:
-        """The row gets every new message; event and log line come with a new reason only, or they would flood."""
+        """Store every new message in the row. Event and log line are written only for a new reason; otherwise they
+        would flood the log."""
         workload = self._current(outcome.workload)
         self._touched[workload.key] = None
         entry = self._rows.workloads.get(workload.key)
@@ -312,12 +315,13 @@ class BatchBuilder:
             DecisionRow(workload, self._now, cycle, kind, queue, reason, message, dict(detail or {}))
         )
 
-    # --- The batch ----------------------------------------------------------------------------------------------------
+    # -- The batch
+    # ---------------------------------------------------------------------------------------------------
 
     def batch(
         self, cluster_id: int, cluster_name: str, epoch: int, generation: int, change_ids: tuple[int, ...]
     ) -> Batch:
-        """What to save: each touched workload once, as it is after the last cycle."""
+        """The batch to save: each changed workload once, in its state after the last cycle."""
         for key in self._touched:
             workload, entry = self._world.workload(key), self._rows.workloads.get(key)
             if workload is not None and entry is not None:
@@ -342,7 +346,7 @@ class BatchBuilder:
     def _write(self, workload: Workload, entry: WorkloadRow) -> WorkloadWrite:
         queue = self._rows.cluster_queue_of(workload)
         placement = placement_of(workload)
-        moved = placement != entry.placement  # also when it was released and admitted elsewhere within this batch
+        moved = placement != entry.placement  # also if it was released and admitted elsewhere within this batch
         held, before = places(placement), places(entry.placement)
         if moved:
             self._devices |= held | before
@@ -360,11 +364,11 @@ class BatchBuilder:
         )
 
     def _is_news(self, workload: Workload) -> bool:
-        """Whether the cluster must hear of it though the same pods should run as before."""
+        """Whether the cluster must be told although the same pods should run as before."""
         return workload.key in self._moved or (workload.key in self._evicted and self._rows.may_run(workload))
 
     def _counted(self, entry: WorkloadRow, key: str) -> list[dict[str, Any]] | None:
-        """Kueue's schedulingStats: how often it was evicted, by reason and cause. A batch may evict one twice."""
+        """Kueue's schedulingStats: evictions by reason and cause. A batch may evict a workload twice."""
         if key not in self._evicted:
             return None
         counts = {(stored["reason"], stored["underlyingCause"]): stored["count"] for stored in entry.eviction_counts}

@@ -1,7 +1,7 @@
-"""The engine's to-do list: which rows changed, to be read as they are now.
+"""The engine's list of changed rows, which are read as they are now.
 
-Notes are taken as they become visible and deleted by id in the transaction of the batch that has seen them. There is no
-"last id read": ids become visible out of order, since transactions commit in any order, and gaps mean nothing.
+A note is read as soon as it is visible, and deleted by id in the transaction of the batch that has seen it. There is
+no "last id read": transactions commit in any order, so ids become visible out of order and may have gaps.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final
 from django.db import connection
 
 LIMIT = 20_000
-"""Notes on configuration, nodes and devices taken at once; the rest is taken by the next batch."""
+"""At most this many notes on configuration, nodes and devices per batch; the rest follows in the next one."""
 
-# From one tenant to the next by the index, and of each its oldest: the cost is that of what is taken, however long the
-# list has become.
+# Walk from tenant to tenant by the index and take the oldest notes of each: the cost depends on what is taken, not
+# on the length of the list.
 _OLDEST_OF_EACH_TENANT: Final = """
     WITH RECURSIVE tenants (tenant) AS (
         (SELECT tenant FROM scheduler_change WHERE cluster_id = %(cluster)s ORDER BY tenant LIMIT 1)
@@ -37,7 +37,8 @@ _OLDEST_OF_EACH_TENANT: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed: kind -> row id -> key, in the order noted; and the configuration's generation before that."""
+    """Changed rows as kind -> row id -> key, in order, and the configuration's generation from before they were
+    read."""
 
     configuration_generation: int
     ids: tuple[int, ...] = ()
@@ -48,10 +49,11 @@ class Changes:
 
 
 def read_changes(cluster_id: int, notes_of_a_tenant: int) -> Changes:
-    """What is there now, and of one namespace's workloads no more than so many notes: a batch must be short, or all
-    others wait for one's flood.
+    """The present notes, with at most `notes_of_a_tenant` per namespace: a batch must be short, or one tenant's
+    flood would delay all others.
 
-    The generation comes first: an edit between the two fails the batch's check, never passes.
+    The generation is read first. An edit between the two reads then fails the batch's check instead of slipping past
+    it.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s", [cluster_id])
@@ -69,13 +71,13 @@ def read_changes(cluster_id: int, notes_of_a_tenant: int) -> Changes:
 
 
 def forget_changes(ids: tuple[int, ...]) -> None:
-    """Delete the notes that have been seen."""
+    """Delete notes that a batch has seen."""
     if ids:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM scheduler_change WHERE id = ANY(%s)", [list(ids)])
 
 
 def forget_all_changes(cluster_id: int) -> None:
-    """Delete every note visible to this transaction: a full load in the same snapshot has seen the rows."""
+    """Delete every note visible to this transaction. A full load in the same snapshot has read the rows."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM scheduler_change WHERE cluster_id = %s", [cluster_id])

@@ -1,4 +1,4 @@
-"""Kueue's Configuration, as stored with a cluster, read into what decides anything."""
+"""Reads Kueue's Configuration, as stored with a cluster, into the settings of the rules."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ from scheduling.model.vocabulary import (
 
 
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
-    """The Configuration of a cluster; an empty one is Kueue's default without fair sharing and without pods-ready.
+    """The Configuration of a cluster. An empty one means Kueue's defaults, without fair sharing and without
+    pods-ready.
 
-    Kueue's main switches waitForPodsReady on when the block is absent (T64); ours waits for pods only when told to, or
-    with StrictKueueLifecycle.
+    Kueue's main program enables waitForPodsReady if the block is absent (T64); we wait for pods only if it is
+    configured, or with StrictKueueLifecycle.
     """
     resources = manifest.get("resources") or {}
     gates = manifest.get("featureGates") or {}
@@ -56,7 +57,7 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
 
 
 def read_retention(manifest: Mapping[str, Any]) -> Retention:
-    """How long a cluster keeps finished workloads, and jobs of those that Kueue's rules deactivated."""
+    """How long a cluster keeps finished workloads, and jobs of workloads that Kueue's rules deactivated."""
     policies = (manifest.get("objectRetentionPolicies") or {}).get("workloads") or {}
     return Retention(_age(policies, "afterFinished"), _age(policies, "afterDeactivatedByKueue"))
 
@@ -80,7 +81,7 @@ def _seconds(block: Mapping[str, Any], key: str, default: float) -> float:
 
 
 def _fair_sharing(block: Mapping[str, Any] | None) -> FairSharing | None:
-    if block is None or block.get("enable") is False:  # `enable` is v1beta1's
+    if block is None or block.get("enable") is False:  # `enable` exists in v1beta1
         return None
     strategies = tuple(PreemptionStrategy(word) for word in block.get("preemptionStrategies") or ())
     return FairSharing(strategies or DEFAULT_PREEMPTION_STRATEGIES)

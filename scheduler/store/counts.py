@@ -1,7 +1,7 @@
-"""What a batch adds to Prometheus' counters and histograms, in the batch's own transaction.
+"""Adds a batch's counts to Prometheus counters and histograms, in the batch's own transaction.
 
-So a counter says what was decided and committed, whichever leader did it, and a refused batch counts nothing. The steps
-in a workload's life are counted by triggers where its row changes (see the migration `metric_counts`).
+So a counter reflects what was decided and committed, whichever process led, and a refused batch counts nothing.
+Steps in a workload's life are counted by triggers on its row (migration `metric_counts`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FROM unnest(%s::text[], %s::text[], %s::int[], %s::bigint[], %s::float8[]) AS v(
 
 
 def write_counts(cursor: Any, batch: Batch) -> None:
-    """Count the cycles of a batch and the preemptions that they decided."""
+    """Count the cycles of a batch and their preemptions."""
     counts: dict[_Key, list[float]] = defaultdict(lambda: [0, 0.0])
     for attempt in batch.attempts:
         bucket = bisect_left(ATTEMPT_BOUNDS, attempt.seconds)

@@ -1,7 +1,7 @@
-"""A cluster's World that a process keeps for questions, brought to where its rows are each time somebody asks.
+"""A World per cluster that a process keeps for queries, updated to the present rows before each query.
 
-The scheduler's own World must not be disturbed, and reading a large cluster anew takes seconds. So the versions of
-all rows (PostgreSQL's xmin and ctid) are compared with those that were read, and only what differs is read again, in
+Queries must not disturb the scheduler's own World, and loading a large cluster takes seconds. So the versions of all
+rows (PostgreSQL's xmin and ctid) are compared with those loaded before, and only rows that differ are read again, in
 one snapshot.
 """
 
@@ -38,7 +38,7 @@ from scheduler.store.row_index import RowIndex
 from scheduling.world import World
 
 MAX_KEPT: Final = 4
-"""Worlds kept at once; the one asked for longest ago is forgotten first."""
+"""At most this many Worlds are kept; the least recently used one is dropped."""
 
 _NAMED: Final = "name"
 _NAMESPACED: Final = "namespace || '/' || name"
@@ -56,7 +56,7 @@ _TABLES: Final[Mapping[str, tuple[type[Model], str]]] = {
     "node": (Node, _NAMED),
     "workload": (Workload, _NAMESPACED),
 }
-"""kind -> rows and key. What belongs to a row (quotas, devices, found slices) raises the row's generation."""
+"""kind -> rows and key. Rows that belong to an object (quotas, devices, found slices) raise its row's generation."""
 _OPEN: Final[Mapping[str, str]] = {"workload": " AND status <> 'Finished'"}
 
 _VERSIONS: Final = "SELECT id, {key}, xmin::text || ctid::text FROM {table} WHERE cluster_id = %s{condition}"
@@ -80,9 +80,9 @@ _kept_lock = Lock()
 
 @contextmanager
 def kept_world(cluster: Cluster, now: float) -> Iterator[World]:
-    """The cluster as its rows are now, with all workloads that have not finished; `now` is in seconds since the epoch.
+    """The cluster as its rows are now, with all unfinished workloads. `now` is in seconds since the epoch.
 
-    Nobody else uses the World meanwhile. It is for reading: whoever leaves something changed in it misleads the next.
+    The World is locked meanwhile. It must be left unchanged, because the next query uses it too.
     """
     kept = _take(cluster)
     with kept.lock:
@@ -90,18 +90,19 @@ def kept_world(cluster: Cluster, now: float) -> Iterator[World]:
             _catch_up(cluster, kept, now)
             yield kept.world
         except BaseException:
-            forget_world(cluster)  # it may be half of one state and half of another
+            forget_world(cluster)  # it may be half updated
             raise
 
 
 def forget_world(cluster: Cluster) -> None:
-    """Read everything anew the next time."""
+    """Load everything again on the next use."""
     with _kept_lock:
         _kept.pop(cluster.pk, None)
 
 
 def _take(cluster: Cluster) -> _Kept:
-    """The kept World, or a new one where the cluster's own settings changed: these decide how everything is read."""
+    """The kept World, or a new one if the cluster's own settings changed, because they affect how everything is
+    read."""
     configuration = (cluster.configuration, cluster.device_plugin_configuration)
     with _kept_lock:
         kept = _kept.pop(cluster.pk, None)
@@ -151,7 +152,7 @@ def _versions(kind: str, cluster_id: int) -> dict[int, tuple[str, str]]:
 
 
 def _difference(before: Mapping[int, tuple[str, str]], after: Mapping[int, tuple[str, str]]) -> dict[int, str]:
-    """Row id -> key of what is gone, and then of what is new or differs."""
+    """Row id -> key of deleted rows, then of new or changed ones."""
     if before == after:
         return {}
     gone = {id_: key for id_, (key, _) in before.items() if id_ not in after}

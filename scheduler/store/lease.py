@@ -1,9 +1,10 @@
-"""Who leads, and the epoch that fences the leader before.
+"""Leadership, and the epoch that fences off an earlier leader.
 
-Two things make it safe. An advisory lock, held by a database session for as long as the process lives, lets one process
-lead; PostgreSQL gives it up the moment that session ends, however it ends. The lock alone would not stop a leader that
-slept through losing it, so each batch also begins by locking the lease row of its epoch: a new leader commits
-`epoch + 1`, which waits for a batch under way; from then on batches of an older epoch find no row and write nothing.
+Two mechanisms make it safe. An advisory lock is held by a database session for as long as the process lives, so one
+process leads; PostgreSQL releases it when that session ends, for whatever reason. The lock alone does not stop a
+leader that was paused while it lost the lock. So each batch first locks the lease row of its epoch. A new leader
+commits `epoch + 1`, which waits for a batch in progress; after that, batches of an older epoch find no row and write
+nothing.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from django.db import connection
 
 from scheduler.models import Lease
 
-LOCK_NAMESPACE = 0x6B75657565  # "kueue"; advisory locks are shared by all that use the database
+LOCK_NAMESPACE = 0x6B75657565  # "kueue"; all users of the database share advisory locks
 
 
 class LeaseLost(Exception):
-    """Another process leads; what this one decided is void."""
+    """Another process leads; the decisions of this one are void."""
 
 
 class Leadership:
-    """This process's claim to lead the scheduling of every cluster of the database."""
+    """This process's leadership of the scheduling of every cluster in the database."""
 
     def __init__(self) -> None:
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
@@ -37,7 +38,7 @@ class Leadership:
             if self._alive(self._session):
                 return True
             self._session = None
-            raise LeaseLost(f"{self.holder} led, and the database session that said so has ended")
+            raise LeaseLost(f"{self.holder} led, but the database session with its lock has ended")
         if self._led:
             raise LeaseLost(f"{self.holder} led before; a process leads only once")
         session = self._connect()
@@ -49,7 +50,7 @@ class Leadership:
         return True
 
     def wait(self) -> None:
-        """Stand by until this process leads: returns as soon as the leader before is gone."""
+        """Wait until this process leads, which is as soon as the previous leader is gone."""
         if self._session is not None or self._led:
             self.acquire()
             return
@@ -58,7 +59,7 @@ class Leadership:
         self._session, self._led = session, True
 
     def release(self) -> None:
-        """Stop leading; the process cannot lead again."""
+        """Give up leadership. The process cannot lead again."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -91,7 +92,8 @@ class Leadership:
 
 
 def begin_epoch(cluster_id: int, holder: str) -> int:
-    """Raise the cluster's epoch, which waits for a batch under way, and return it. Call it before loading anything."""
+    """Raise the cluster's epoch, which waits for a batch in progress, and return it. Call it before loading
+    anything."""
     Lease.objects.get_or_create(cluster_id=cluster_id)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -100,12 +102,12 @@ def begin_epoch(cluster_id: int, holder: str) -> int:
             [holder, cluster_id],
         )
         row = cursor.fetchone()
-    assert row is not None  # get_or_create made it, and leases go only with their cluster
+    assert row is not None  # get_or_create created it, and a lease is deleted only with its cluster
     return int(row[0])
 
 
 def fence(cluster_id: int, epoch: int) -> None:
-    """First step of a batch: hold the lease row of this epoch to the end of the transaction. Raises `LeaseLost`."""
+    """First step of a batch: lock the lease row of this epoch until the transaction ends. Raises `LeaseLost`."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT 1 FROM scheduler_lease WHERE cluster_id = %s AND epoch = %s FOR SHARE", [cluster_id, epoch]
@@ -115,7 +117,7 @@ def fence(cluster_id: int, epoch: int) -> None:
 
 
 def renew(cluster_id: int, epoch: int) -> None:
-    """Say that the leader of this epoch is alive. Raises `LeaseLost`."""
+    """Renew the lease of this epoch. Raises `LeaseLost`."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_lease SET renewed_at = now() WHERE cluster_id = %s AND epoch = %s", [cluster_id, epoch]

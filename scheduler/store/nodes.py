@@ -1,4 +1,4 @@
-"""Node and device rows -> the core's nodes, with what others hold on their devices."""
+"""Reads node and device rows into nodes of the rules, with foreign slices on their devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.model.selectors import Taint
 
 
 def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[NodeModel, Node]]:
-    """The nodes of a cluster, or the named ones, each with its row (and the row's devices prefetched)."""
+    """The nodes of a cluster, or those named, each with its row (and the row's devices prefetched)."""
     rows = NodeModel.objects.filter(cluster_id=cluster_id)
     if ids is not None:
         rows = rows.filter(pk__in=list(ids))
@@ -45,7 +45,7 @@ def _node(row: NodeModel, found: Collection[DeviceAllocation]) -> Node:
 
 
 def _usage(found: Iterable[DeviceAllocation]) -> dict[tuple[str, str], tuple[int, int]]:
-    """What pods of others hold, for ResourceQuotas: HAMi counts none that it can't read."""
+    """What foreign pods hold, as it counts in ResourceQuotas. HAMi does not count slices that it cannot read."""
     usage: dict[tuple[str, str], tuple[int, int]] = {}
     for allocation in found:
         if allocation.device is not None and not allocation.malformed:
@@ -56,7 +56,7 @@ def _usage(found: Iterable[DeviceAllocation]) -> dict[tuple[str, str], tuple[int
 
 
 def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:
-    """What was found; an annotation that could not be read counts as the whole device until someone resolves it."""
+    """A foreign slice. An unreadable annotation counts as the whole device until an operator resolves it."""
     device = allocation.device
     assert device is not None  # the caller leaves out slices of devices that the node does not list
     whole = bool(allocation.malformed)

@@ -17,15 +17,15 @@ Row = TypeVar("Row", bound=Model)
 
 
 def rows_of(queryset: QuerySet[Row], cluster_id: int, ids: Ids) -> Iterable[Row]:
-    """The rows of a cluster, or those of them that are named."""
+    """The rows of a cluster, or those of them with these ids."""
     selected = queryset.filter(cluster_id=cluster_id)
     return selected if ids is None else selected.filter(pk__in=ids)
 
 
 def read_objects(kind: str, cluster_id: int, ids: Ids = None) -> dict[int, Any]:
-    """The objects of a kind (its name in lower case, as a Change has it) by row id; None for all of the cluster.
+    """The objects of a kind (its name in lower case, as in a Change) by row id; without `ids`, all of the cluster.
 
-    A row that is gone is absent from the answer.
+    A deleted row is absent from the result.
     """
     found = _BY_LOWER_NAME[kind]
     rows = rows_of(found.model.objects.prefetch_related(*found.prefetch), cluster_id, ids)

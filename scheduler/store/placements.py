@@ -1,4 +1,4 @@
-"""Where a workload's pods were placed <-> node names on pod sets and slices on devices."""
+"""Converts placements to and from node names on pod sets and slices on devices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.model.workload import PodSet, Workload
 
 @dataclass(frozen=True, slots=True)
 class StoredSlice:
-    """A row of DeviceAllocation that we decided."""
+    """A row of DeviceAllocation from a decision of ours."""
 
     pod_set: str
     replica: int
@@ -33,7 +33,7 @@ ORDER BY a.id
 
 
 def stored_slice(fields: Sequence[Any], mig: Mapping[str, Any] | None) -> StoredSlice:
-    """A row of `SLICES` without its first column; `mig` is its MIG instance, decoded."""
+    """A row of `SLICES` without its first column; `mig` is its decoded MIG instance."""
     pod_set, replica, container_index, uuid, node, memory_mib, cores_percent, index, vendor, _, *rest = fields
     instance = MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None
     held = DeviceSlice(uuid, node, memory_mib, cores_percent, index, vendor, instance, *rest)
@@ -46,8 +46,8 @@ def read_placement(
     nodes: Mapping[str, Sequence[str | None]],
     slices: Sequence[StoredSlice],
 ) -> Placement | None:
-    """The placement as it was decided, without replicas that are gone (their node is null, `left_over` has what is
-    stored of them); None for a workload that was admitted on quota alone."""
+    """The placement as decided, without removed replicas (their node is null; `left_over` returns their stored
+    slices). None for a workload that was admitted on quota alone."""
     held: dict[tuple[str, int, int], list[DeviceSlice]] = {}
     for stored in slices:
         held.setdefault((stored.pod_set, stored.replica, stored.container_index), []).append(stored.slice)
@@ -75,7 +75,7 @@ def read_placement(
 
 
 def left_over(nodes: Mapping[str, Sequence[str | None]], slices: Sequence[StoredSlice]) -> tuple[PodPlacement, ...]:
-    """The replicas that are gone and whose slices are stored still."""
+    """Removed replicas whose slices are still stored."""
 
     def replica_of(stored: StoredSlice) -> tuple[str, int]:
         return stored.pod_set, stored.replica
@@ -90,7 +90,7 @@ def left_over(nodes: Mapping[str, Sequence[str | None]], slices: Sequence[Stored
 
 
 def placed_nodes(workload: Workload, pod_set: str) -> list[str | None]:
-    """The node of each replica, by its number, None where an elastic job has given it up; empty for a pod set that was
+    """The node of each replica by number, None for removed replicas of an elastic job; empty for a pod set that was
     admitted on quota alone."""
     if workload.placement is None:
         return []

@@ -1,4 +1,4 @@
-"""A cluster's World as its rows are now, for questions that must not disturb the scheduler's own."""
+"""Loads a cluster's World from its present rows, for queries that must not disturb the scheduler's own World."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduling.world import World
 
 
 def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = ()) -> World:
-    """The cluster in one snapshot, with the workloads that hold quota and, of the waiting ones, those named in `also`.
+    """The cluster in one snapshot, with the workloads that hold quota and the pending ones named in `also`.
 
     `also` are (namespace, name); `now` is in seconds since the epoch.
     """

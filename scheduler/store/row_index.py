@@ -1,4 +1,4 @@
-"""Which rows stand behind the World's objects, and how a noted change reaches the World."""
+"""Maps the World's objects to rows, and applies changed rows to the World."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRow:
-    """The row behind a workload. `runs` says whether, by what is saved, its pods should be running."""
+    """The row of a workload. `runs`: by its saved state, its pods should be running."""
 
     id: int
     generation: int
@@ -51,14 +51,15 @@ class WorkloadRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredDevice:
-    """The row behind a device."""
+    """The row of a device."""
 
     id: int
     node_id: int
 
 
 class RowIndex:
-    """Rows by the World's names. Written only while reading rows and after COMMIT, so an undo of the World is whole."""
+    """Rows by the World's names. Changed only while reading rows and after COMMIT, so that undoing the World needs
+    no undo here."""
 
     def __init__(self, cluster_id: int, world: World) -> None:
         self._cluster_id = cluster_id
@@ -70,28 +71,30 @@ class RowIndex:
         self.nodes: dict[str, Node] = {}
         self.vendors: tuple[DeviceVendor, ...] = ()
         self.draining: set[Place] = set()
-        """What operators are emptying: (node, uuid), or (node, "") for a whole node."""
+        """What operators drain: (node, uuid), or (node, "") for a whole node."""
         self.devices: dict[tuple[str, str], StoredDevice] = {}
         self.due: dict[str, None] = {}
-        """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
+        """Workloads whose row changed since the last saved batch, so that a step may be due."""
         self._queue_problems: dict[str, str] = {}
-        """Why ClusterQueues are inactive, other than by their stop policy."""
+        """Why ClusterQueues are inactive, apart from their stop policy."""
         self._next_slices: dict[str, str] = {}
-        """Slices of elastic jobs, and the workload that was last heard to wait for their place."""
+        """Slices of elastic jobs -> the workload that waits to replace them."""
         self.ended: dict[int, frozenset[Place]] = {}
-        """Rows of ended workloads that still hold slices, and of which devices."""
+        """Rows of ended workloads that still hold slices -> their devices."""
 
-    # --- Reading ------------------------------------------------------------------------------------------------------
+    # -- Reading
+    # ------------------------------------------------------------------------------------------------------
 
     def load(self, now: float, workloads: Mapping[int, str] | None = None) -> None:
-        """Everything of the cluster, in the order in which objects refer to each other; of workloads those of these row
-        ids only, if ids (with keys) are given."""
+        """Load the cluster, in the order in which objects refer to each other; if `workloads` (ids with keys) is
+        given, only these workloads."""
         for kind in _KINDS:
             self._read(kind, workloads if kind == "workload" else None, now)
         self._queue_problems = self._world.queue_problems()
 
     def apply(self, changes: Changes, now: float) -> None:
-        """The noted rows as they are now. What is gone is forgotten before what took its name is added."""
+        """Apply the changed rows as they are now. Deleted objects are removed first, since a new object may have the
+        name."""
         for kind in _KINDS:
             noted = changes.by_kind.get(kind)
             if noted:
@@ -158,7 +161,7 @@ class RowIndex:
         self.everyone_is_due()
 
     def everyone_is_due(self) -> None:
-        """A queue stopped, went away or came back: every workload may have a step to take."""
+        """A queue was stopped, deleted or restarted, so every workload may have a step due."""
         self.due.update(dict.fromkeys(self.workloads))
 
     def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
@@ -176,7 +179,7 @@ class RowIndex:
                 self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
             self._world.set_node(node)
         if self.devices and not had_devices:
-            self.everyone_is_due()  # who was admitted on quota alone may need devices now
+            self.everyone_is_due()  # workloads admitted on quota alone may need devices now
 
     def _note_draining(self, row: NodeRow) -> None:
         before = {place for place in self.draining if place[0] == row.name}
@@ -244,10 +247,11 @@ class RowIndex:
             del self.workloads[key]
             self._world.delete_workload(key)
 
-    # --- After COMMIT -------------------------------------------------------------------------------------------------
+    # -- After COMMIT
+    # -------------------------------------------------------------------------------------------------
 
     def saved(self, writes: Iterable[WorkloadWrite], released_ids: Iterable[int], replaced: Iterable[str]) -> None:
-        """What was written is what is there."""
+        """Take over what was written."""
         for key in replaced:
             self.workloads.pop(key, None)
             self._next_slices.pop(key, None)
@@ -270,17 +274,18 @@ class RowIndex:
         for id_ in released_ids:
             self.ended.pop(id_, None)
 
-    # --- Asking -------------------------------------------------------------------------------------------------------
+    # -- Queries
+    # ------------------------------------------------------------------------------------------------------
 
     def cluster_queue_of(self, workload: Workload) -> str:
-        """Where the workload's LocalQueue leads; empty when there is no such LocalQueue."""
+        """The ClusterQueue of the workload's LocalQueue; empty if there is no such LocalQueue."""
         local_queue = self.local_queues.get(workload.queue_key)
         return local_queue.cluster_queue if local_queue else ""
 
     def context(
         self, workload: Workload, configuration: Configuration, *, deactivated: bool = False
     ) -> WorkloadContext:
-        """What the next step of a workload follows from. Where nothing of it runs, its pods have stopped."""
+        """The inputs of a workload's next step. A workload of which nothing runs counts as stopped."""
         entry = self.workloads[workload.key]
         queue = self.cluster_queue_of(workload)
         reserving = workload.admission.cluster_queue if workload.admission else ""
@@ -300,7 +305,7 @@ class RowIndex:
         )
 
     def may_run(self, workload: Workload) -> bool:
-        """Whether pods of a workload with quota may be there: it was admitted, or took over those of another slice."""
+        """Whether pods of a workload with quota may exist: it was admitted, or took over those of another slice."""
         took_over = workload.admission is not None and workload.replaces is not None
         return self.workloads[workload.key].has_job and (took_over or workload.is_true(ConditionType.ADMITTED))
 
@@ -321,13 +326,13 @@ class RowIndex:
         return any(pod_device_request(manifest, self.vendors).asks_for_devices for manifest in templates)
 
     def waiting_slice_of(self, key: str) -> str:
-        """The workload that waits to take the place of a slice of an elastic job; empty where none does."""
+        """The workload that waits to replace a slice of an elastic job; empty if there is none."""
         found = self._world.workload(self._next_slices.get(key, ""))
         waits = found is not None and found.replaces == key and found.admission is None
         return found.key if found is not None and waits else ""
 
     def gave_up_replicas(self, workload: Workload) -> list[str]:
-        """The replicas whose slices are stored still though they are gone, as `pod set/number`, in order."""
+        """The removed replicas whose slices are still stored, as `pod set/number`, in order."""
         entry = self.workloads[workload.key]
         held = {(pod.pod_set, pod.replica) for pod in entry.placement.pods} if entry.placement else set()
         placement = placement_of(workload)
@@ -335,7 +340,7 @@ class RowIndex:
         return [f"{pod_set}/{replica}" for pod_set, replica in sorted(held - kept)]
 
     def device_row(self, node: str, uuid: str) -> DeviceRow | None:
-        """The device's row; None when its node lists it no more."""
+        """The device's row; None if its node does not list it any more."""
         stored = self.devices.get((node, uuid))
         if stored is None:
             return None
@@ -356,18 +361,19 @@ _KINDS = (
     "node",
     "workload",
 )
-"""In the order in which they refer to each other; `cluster` is the engine's own, other kinds decide nothing."""
+"""In the order in which they refer to each other. `cluster` is the engine's own kind; other kinds do not affect
+decisions."""
 _CONFIGURATION = frozenset({"resourceflavor", "topology", "admissioncheck", "cohort", "clusterqueue"})
-"""What makes a ClusterQueue active or not."""
+"""The kinds that decide whether a ClusterQueue is active."""
 
 
 def placement_of(workload: Workload) -> Placement | None:
-    """Where its pods are placed; nowhere without quota."""
+    """Where its pods are placed; None without quota."""
     return workload.placement if workload.admission is not None else None
 
 
 def _stored_placement(stored: StoredWorkload) -> Placement | None:
-    """What the rows hold: the placement, and slices of replicas that are gone."""
+    """What the rows hold: the placement, and slices of removed replicas."""
     placement = placement_of(stored.workload)
     if not stored.left_over:
         return placement
@@ -375,19 +381,19 @@ def _stored_placement(stored: StoredWorkload) -> Placement | None:
 
 
 def places(placement: Placement | None) -> frozenset[Place]:
-    """The devices of which a placement holds slices."""
+    """The devices in which a placement has slices."""
     pods = placement.pods if placement else ()
     return frozenset((held.node, held.uuid) for pod in pods for held in pod.slices)
 
 
 def should_run(workload: Workload) -> bool:
-    """Whether its pods should be running: admitted, and not told to stop."""
+    """Whether its pods should run: admitted, and not told to stop."""
     return workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
 
 
 def as_the_world_sees_it(workload: Workload) -> Workload:
-    """A deactivated workload that holds devices stays charged until its pods stopped: a device whose pods still run is
-    not free. One that holds quota alone gives it back at once, as in Kueue (T56b)."""
+    """A deactivated workload that holds devices is charged until its pods have stopped, because a device with
+    running pods is not free. One that holds quota alone releases it at once, as in Kueue (T56b)."""
     if workload.active or workload.admission is None or workload.placement is None:
         return workload
     return replace(workload, active=True)

@@ -1,4 +1,4 @@
-"""The statements of a batch: each one statement for any number of rows."""
+"""The statements of a batch; each handles any number of rows."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s
 
 
 def write_devices(cursor: Any, batch: Batch) -> None:
-    """Slices that are given back go, those that are decided come; counters follow from what is stored then."""
+    """Delete released slices and insert decided ones. Counters follow from the rows stored then."""
     touched = {device.id for device in batch.devices.values()}
     released = (
         [write.id for write in batch.workloads if write.releases_devices] + batch.released_ids + batch.deleted_ids

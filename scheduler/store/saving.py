@@ -1,9 +1,9 @@
-"""What a batch of cycles decided -> rows, in one transaction, whole or not at all.
+"""Saves the decisions of a batch of cycles in one transaction.
 
-The transaction begins by holding the lease row of our epoch (an older leader finds none), then compares what was
-decided on with what is there now: the configuration's generation and the generation of each touched workload. If
-anything moved, nothing is written and `BatchRefused` says what; the caller undoes the World, reads what changed and
-decides again.
+The transaction first locks the lease row of our epoch (an older leader finds none). Then it compares the
+configuration's generation and the generation of each touched workload with those that the decisions were based on.
+If any changed, nothing is written and `BatchRefused` says what changed; the caller undoes the World, reads the
+changes and decides again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from scheduler.store.placements import held_slices
 from scheduler.store.rows import delete_workloads, write_devices, write_log, write_pod_sets, write_workloads
 
 LOCK_TIMEOUT: Final = "2s"
-"""A batch waits this long for a row that someone holds, then is refused and tried again."""
+"""How long a batch waits for a locked row before it is refused and tried again."""
 
 
 class BatchRefused(Exception):
-    """What was decided on is no longer so; nothing was written. `by_rule`: a rule of the database is against it, and
-    may be again."""
+    """The decisions are out of date; nothing was written. `by_rule`: a rule of the database rejects them, and may do
+    so again."""
 
     def __init__(self, message: str, *, by_rule: bool = False) -> None:
         super().__init__(message)
@@ -37,7 +37,8 @@ class BatchRefused(Exception):
 
 
 def save(batch: Batch) -> None:
-    """Write the batch. Raises `BatchRefused` (something moved, nothing is written) or `LeaseLost` (another leads)."""
+    """Write the batch. Raises `BatchRefused` (something changed, nothing was written) or `LeaseLost` (another
+    process leads)."""
     try:
         with unnoticed_transaction() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
@@ -53,16 +54,16 @@ def save(batch: Batch) -> None:
                 delete_workloads(cursor, batch.deleted_ids)
             forget_changes(batch.change_ids)
     except (IntegrityError, DataError) as error:
-        raise BatchRefused(f"the database holds a rule against it: {error}", by_rule=True) from error
+        raise BatchRefused(f"a rule of the database rejects it: {error}", by_rule=True) from error
     except OperationalError as error:
-        # A lock that was not to be had in time, a deadlock, a serialisation failure: all pass.
+        # A lock timeout, a deadlock or a serialisation failure; all of them are temporary.
         if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:
-            raise BatchRefused(f"a row was held too long: {error}") from error
+            raise BatchRefused(f"a row was locked for too long: {error}") from error
         raise
 
 
 def offenders(batch: Batch) -> list[WorkloadWrite]:
-    """Those of the batch's admissions that a rule of the database is against also by themselves. Nothing is written."""
+    """The admissions of the batch that a rule of the database rejects even on their own. Nothing is written."""
     return [write for write in batch.workloads if write.workload.admission is not None and _is_refused(batch, write)]
 
 
@@ -81,7 +82,7 @@ def _is_refused(batch: Batch, write: WorkloadWrite) -> bool:
     except (IntegrityError, DataError):
         return True
     except OperationalError:
-        return False  # a row that someone holds says nothing of the write
+        return False  # a locked row says nothing about the write itself
     return False
 
 

@@ -1,7 +1,7 @@
-"""Workload rows <-> the core's workloads.
+"""Converts workload rows to and from the workloads of the rules.
 
-Reading is plain SQL: one query for the rows with their pod sets, one for the slices they hold. Templates repeat across
-the workloads of a load, so reading one is remembered by its text.
+Rows are read by plain SQL: one query for the rows with their pod sets, one for their slices. Templates repeat across
+workloads, so a parsed one is cached by its text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ FROM queues_workload w
 WHERE w.cluster_id = %s AND {condition}
 ORDER BY w.id
 """
-# A leader may end between a workload's end and the release of its slices: the next one must still see it.
+# A leader may end between a workload's end and the release of its slices. The next leader must still read the
+# workload.
 _CONCERNED = """w.id IN (
     SELECT id FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished'
     UNION SELECT workload_id FROM gpus_deviceallocation WHERE cluster_id = %s AND source = 'decided'
@@ -56,7 +57,7 @@ _CONCERNED = """w.id IN (
 
 @dataclass(frozen=True, slots=True)
 class StoredWorkload:
-    """A workload as its row says: the core's object, the row's id and generation, and what only the engine reads."""
+    """A workload as stored: the rules' object, the row's id and generation, and fields that only the engine reads."""
 
     id: int
     generation: int
@@ -67,11 +68,11 @@ class StoredWorkload:
     accumulated_seconds: int
     eviction_counts: Sequence[Mapping[str, Any]]
     left_over: tuple[PodPlacement, ...] = ()
-    """Replicas of an elastic job that are gone, and whose slices are stored still."""
+    """Removed replicas of an elastic job whose slices are still stored."""
 
 
 def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
-    """The unfinished workloads of a cluster and the finished ones that still hold slices, or the named ones."""
+    """The unfinished workloads of a cluster and the finished ones that still hold slices; or those with these ids."""
     with connection.cursor() as cursor:
         if ids is None:
             cursor.execute(_WORKLOADS.format(condition=_CONCERNED), [cluster_id] * 3)
@@ -145,7 +146,7 @@ def _template(text: str) -> PodTemplate:
 
 @lru_cache(maxsize=65536)
 def _plain_pod_set(name: str, count: int, min_count: int | None, template: str) -> PodSet:
-    """Workloads of one shape share one PodSet, and with it all that the core remembers about it."""
+    """Workloads with equal pod sets share one PodSet, and with it everything that the rules cache about it."""
     return PodSet(name=name, count=count, min_count=min_count, template=_template(template))
 
 
@@ -179,12 +180,12 @@ def _admission(cluster_queue: str, pod_sets: list[list[Any]]) -> Admission:
 
 
 def shortened(text: str, max_length: int) -> str:
-    """The text, or as much of it as Kubernetes keeps, with a sign that there was more."""
+    """The text, cut to the length that Kubernetes keeps, with a mark if it was cut."""
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict[str, str]]:
-    """Conditions as Kubernetes writes them."""
+    """Conditions in Kubernetes' form."""
     return [
         {
             "type": condition.type.value,

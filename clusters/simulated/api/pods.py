@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+import orjson
 
 from clusters.simulated.api.objects import (
     JsonObject,
@@ -12,6 +16,7 @@ from clusters.simulated.api.objects import (
     labels_of,
     name_of,
     namespace_of,
+    owner_reference,
     timestamp,
     with_condition,
 )
@@ -28,6 +33,33 @@ from scheduling.model.selectors import (
 
 PODS = "pods"
 _UNLIMITED_WHEN_ABSENT = ("cpu", "memory", PODS, "ephemeral-storage")
+
+
+def owned_pod(
+    owner: JsonObject,
+    template: JsonObject,
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> JsonObject:
+    """A pod of a controller's template; labels and annotations are added to the template's."""
+    metadata = template.get("metadata") or {}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace_of(owner),
+            "labels": {**(metadata.get("labels") or {}), **(labels or {})},
+            "annotations": {**(metadata.get("annotations") or {}), **(annotations or {})},
+            "ownerReferences": [owner_reference(owner)],
+        },
+        "spec": copy.deepcopy(template.get("spec") or {}),
+    }
+
+
+def template_hash(*templates: JsonObject) -> str:
+    """Ten hexadecimal digits that differ when a template differs."""
+    return hashlib.sha256(orjson.dumps(templates, option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]
 
 
 def phase_of(pod: JsonObject) -> str:

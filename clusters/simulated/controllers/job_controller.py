@@ -13,13 +13,12 @@ from clusters.simulated.api.objects import (
     labels_of,
     name_of,
     namespace_of,
-    owner_reference,
     random_suffix,
     timestamp,
     uid_of,
     with_condition,
 )
-from clusters.simulated.api.pods import is_active, is_finished, is_ready, node_of, phase_of, pod_condition
+from clusters.simulated.api.pods import is_active, is_finished, is_ready, node_of, owned_pod, phase_of, pod_condition
 from clusters.simulated.environment import Environment
 from scheduling.model.times import parse_rfc3339
 
@@ -189,28 +188,18 @@ class JobController:
 
     def _create_pod(self, job: JsonObject, index: int | None) -> None:
         template = job["spec"]["template"]
-        metadata = template.get("metadata") or {}
         suffix = random_suffix(
             self._environment.registry.seed, uid_of(job), str(self._environment.store.resource_version)
         )
-        labels, annotations = dict(metadata.get("labels") or {}), dict(metadata.get("annotations") or {})
-        spec, name = dict(template["spec"]), f"{name_of(job)}-{suffix}"
-        if index is not None:
-            name = f"{name_of(job)}-{index}-{suffix}"
-            labels[COMPLETION_INDEX] = annotations[COMPLETION_INDEX] = str(index)
-            spec["hostname"] = f"{name_of(job)}-{index}"
-        pod: JsonObject = {
-            "metadata": {
-                "name": name,
-                "generateName": f"{name_of(job)}-",
-                "namespace": namespace_of(job),
-                "labels": labels,
-                "annotations": annotations,
-                "finalizers": [TRACKING_FINALIZER],
-                "ownerReferences": [owner_reference(job)],
-            },
-            "spec": spec,
-        }
+        if index is None:
+            pod = owned_pod(job, template, f"{name_of(job)}-{suffix}")
+        else:
+            completion = {COMPLETION_INDEX: str(index)}
+            pod = owned_pod(
+                job, template, f"{name_of(job)}-{index}-{suffix}", labels=completion, annotations=completion
+            )
+            pod["spec"]["hostname"] = f"{name_of(job)}-{index}"
+        pod["metadata"] |= {"generateName": f"{name_of(job)}-", "finalizers": [TRACKING_FINALIZER]}
         self._environment.create("pods", pod, _MANAGER)
 
     def _delete(self, pods: Iterable[JsonObject]) -> None:

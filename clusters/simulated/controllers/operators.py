@@ -19,12 +19,10 @@ from clusters.simulated.api.objects import (
     condition_is_true,
     is_deleting,
     name_of,
-    namespace_of,
-    owner_reference,
     timestamp,
     uid_of,
 )
-from clusters.simulated.api.pods import is_active, is_ready, phase_of
+from clusters.simulated.api.pods import is_active, is_ready, owned_pod, phase_of
 from clusters.simulated.api.resources import RESOURCES
 from clusters.simulated.environment import Environment
 
@@ -128,11 +126,11 @@ def _injected(content: JsonObject) -> list[JsonObject]:
 def _pod(
     job: JsonObject, site: TemplateSite, name: str, index: int, more: Mapping[str, Any], *, serves: bool
 ) -> JsonObject:
-    metadata = site.template.get("metadata") or {}
-    labels = {**(metadata.get("labels") or {}), **(more.get("labels") or {}), _POD_SET: site.name.lower()}
+    labels = {**(more.get("labels") or {}), _POD_SET: site.name.lower()}
     if site.labels.pod_index:
         labels[site.labels.pod_index] = str(index)
-    spec = copy.deepcopy(site.template.get("spec") or {})
+    pod = owned_pod(job, site.template, name, labels=labels, annotations=more.get("annotations"))
+    spec = pod["spec"]
     spec["restartPolicy"] = "Always" if serves else "Never"
     if image := (job.get("spec") or {}).get("image"):  # Spark names one image for all roles
         for container in spec.get("containers") or ():
@@ -142,16 +140,7 @@ def _pod(
             spec[field] = [*(spec.get(field) or ()), *more[field]]
     if more.get("nodeSelector"):
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **more["nodeSelector"]}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": namespace_of(job),
-            "labels": labels,
-            "annotations": {**(metadata.get("annotations") or {}), **(more.get("annotations") or {})},
-            "ownerReferences": [owner_reference(job)],
-        },
-        "spec": spec,
-    }
+    return pod
 
 
 Report = Callable[[JsonObject, list[Tally], bool, float], JsonObject]

@@ -1,10 +1,6 @@
-"""Deployments and ReplicaSets: as many pods as asked for, replaced when they end or their template changes."""
+"""Controllers of Deployments and ReplicaSets: keep the requested number of pods, replace finished or outdated ones."""
 
 from __future__ import annotations
-
-import hashlib
-
-import orjson
 
 from clusters.simulated.api.objects import (
     JsonObject,
@@ -17,7 +13,7 @@ from clusters.simulated.api.objects import (
     uid_of,
     with_condition,
 )
-from clusters.simulated.api.pods import is_active, is_ready, pod_condition
+from clusters.simulated.api.pods import is_active, is_ready, owned_pod, pod_condition, template_hash
 from clusters.simulated.environment import Environment
 
 _MANAGER = "kube-controller-manager"
@@ -25,7 +21,7 @@ TEMPLATE_HASH = "pod-template-hash"
 
 
 class DeploymentController:
-    """One ReplicaSet per template; the one of the present template has all replicas, the others none."""
+    """Keeps one ReplicaSet per template. The present template's has all replicas; the others have none."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -34,7 +30,7 @@ class DeploymentController:
         deployment = self._environment.store.get("deployments", namespace, name)
         if deployment is None or is_deleting(deployment):
             return None
-        digest = _template_hash(deployment["spec"]["template"])
+        digest = template_hash(deployment["spec"]["template"])
         owned = [item for _, item in self._environment.store.owned_by(uid_of(deployment), "replicasets")]
         current = [item for item in owned if labels_of(item).get(TEMPLATE_HASH) == digest]
         if not current:
@@ -118,22 +114,8 @@ class ReplicaSetController:
 
     def _create_pod(self, replica_set: JsonObject) -> None:
         template = replica_set["spec"]["template"]
-        metadata = template.get("metadata") or {}
         version = str(self._environment.store.resource_version)
         suffix = random_suffix(self._environment.registry.seed, uid_of(replica_set), version)
-        pod: JsonObject = {
-            "metadata": {
-                "name": f"{name_of(replica_set)}-{suffix}",
-                "generateName": f"{name_of(replica_set)}-",
-                "namespace": namespace_of(replica_set),
-                "labels": metadata.get("labels") or {},
-                "annotations": metadata.get("annotations") or {},
-                "ownerReferences": [owner_reference(replica_set)],
-            },
-            "spec": template["spec"],
-        }
+        pod = owned_pod(replica_set, template, f"{name_of(replica_set)}-{suffix}")
+        pod["metadata"]["generateName"] = f"{name_of(replica_set)}-"
         self._environment.create("pods", pod, _MANAGER)
-
-
-def _template_hash(template: JsonObject) -> str:
-    return hashlib.sha256(orjson.dumps(template, option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]

@@ -1,23 +1,17 @@
-"""StatefulSets and LeaderWorkerSets: pods with numbers, which come again under their names."""
+"""Controllers of StatefulSets and LeaderWorkerSets: numbered pods that are recreated under their names."""
 
 from __future__ import annotations
 
-import copy
-import hashlib
 from collections.abc import Iterator
-
-import orjson
 
 from clusters.simulated.api.objects import (
     JsonObject,
     is_deleting,
     labels_of,
     name_of,
-    namespace_of,
-    owner_reference,
     uid_of,
 )
-from clusters.simulated.api.pods import is_active, is_finished, is_ready
+from clusters.simulated.api.pods import is_active, is_finished, is_ready, owned_pod, template_hash
 from clusters.simulated.environment import Environment
 
 _MANAGER = "kube-controller-manager"
@@ -25,28 +19,8 @@ _REVISION = "controller-revision-hash"
 _LWS = "leaderworkerset.sigs.k8s.io"
 
 
-def _revision_of(*templates: JsonObject) -> str:
-    return hashlib.sha256(orjson.dumps(templates, option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]
-
-
-def _pod(
-    owner: JsonObject, name: str, template: JsonObject, labels: dict[str, str], annotations: dict[str, str]
-) -> JsonObject:
-    metadata = template.get("metadata") or {}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": namespace_of(owner),
-            "labels": {**(metadata.get("labels") or {}), **labels},
-            "annotations": {**(metadata.get("annotations") or {}), **annotations},
-            "ownerReferences": [owner_reference(owner)],
-        },
-        "spec": copy.deepcopy(template["spec"]),
-    }
-
-
 class _NumberedPods:
-    """The pods that an object owns, by name; those that have ended make way."""
+    """The pods that an object owns, by name. Finished ones are deleted, so that they can be recreated."""
 
     def __init__(self, environment: Environment, owner: JsonObject) -> None:
         self._environment = environment
@@ -66,7 +40,7 @@ class _NumberedPods:
                 self._environment.delete("pods", self.by_name[name])
 
     def replace_one(self, names: list[str], revision: str) -> None:
-        """Of pods of an older template the last goes, once those after it are ready."""
+        """Delete the last pod of an older template, once all pods after it are ready."""
         for name in reversed(names):
             pod = self.by_name.get(name)
             if pod is not None and labels_of(pod).get(_REVISION) != revision:
@@ -82,7 +56,7 @@ class _NumberedPods:
 
 
 class StatefulSetController:
-    """One pod after the other, unless they may come at once."""
+    """Creates pods one after another, or all at once with the policy Parallel."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -92,7 +66,7 @@ class StatefulSetController:
         if stateful_set is None or is_deleting(stateful_set):
             return None
         spec = stateful_set["spec"]
-        revision = f"{name}-{_revision_of(spec['template'])}"
+        revision = f"{name}-{template_hash(spec['template'])}"
         names = [f"{name}-{number}" for number in range(int(spec["replicas"]))]
         pods = _NumberedPods(self._environment, stateful_set)
         pods.remove_others(names)
@@ -103,7 +77,7 @@ class StatefulSetController:
                     "statefulset.kubernetes.io/pod-name": pod_name, "apps.kubernetes.io/pod-index": str(number),
                     _REVISION: revision,
                 }  # fmt: skip
-                made = _pod(stateful_set, pod_name, spec["template"], labels, {})
+                made = owned_pod(stateful_set, spec["template"], pod_name, labels=labels)
                 self._environment.create("pods", made, _MANAGER)
             if spec.get("podManagementPolicy") != "Parallel" and not pods.is_ready(pod_name):
                 break
@@ -129,7 +103,7 @@ class StatefulSetController:
 
 
 class LeaderWorkerSetController:
-    """Groups of a leader and its workers, all at once."""
+    """Creates groups of a leader and its workers, all at once."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -143,7 +117,7 @@ class LeaderWorkerSetController:
         pods = _NumberedPods(self._environment, lws)
         pods.remove_others(list(wanted))
         templates = lws["spec"]["leaderWorkerTemplate"]
-        revision = _revision_of(templates.get("leaderTemplate") or {}, templates["workerTemplate"])
+        revision = template_hash(templates.get("leaderTemplate") or {}, templates["workerTemplate"])
         pods.replace_one(list(wanted), revision)
         for pod_name, pod in wanted.items():
             if pod_name not in pods.by_name:
@@ -172,4 +146,4 @@ class LeaderWorkerSetController:
             template = (templates.get("leaderTemplate") if leads else None) or templates["workerTemplate"]
             name = leader_name if leads else f"{leader_name}-{worker}"
             annotations = {} if leads else {f"{_LWS}/leader-name": leader_name}
-            yield name, _pod(lws, name, template, labels, annotations)
+            yield name, owned_pod(lws, template, name, labels=labels, annotations=annotations)

@@ -1,4 +1,4 @@
-"""`manage.py explain NAMESPACE/NAME`: why a workload waits, as its page says it."""
+"""`manage.py explain NAMESPACE/NAME`: why a workload waits, as on its page."""
 
 import json
 import time
@@ -19,13 +19,12 @@ from scheduling.model.quantity import format_amount
 class Command(BaseCommand):
     """Prints the explanation as text, or as JSON."""
 
-    help = "Says why a workload waits: what each flavor lacks, what refuses nodes and devices, who is ahead."
+    help = "Explains why a workload waits: missing quota per flavor, refused nodes and devices, workloads ahead of it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The workload, the cluster and the form."""
         parser.add_argument("workload", metavar="NAMESPACE/NAME")
         parser.add_argument("--cluster", default="default")
-        parser.add_argument("--json", action="store_true", help="the whole explanation as JSON")
+        parser.add_argument("--json", action="store_true", help="print the whole explanation as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Explain; an unknown cluster or workload ends with an error."""
@@ -36,14 +35,14 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         with kept_world(cluster, time.time()) as world:
             if world.workload(key) is None:
-                raise CommandError(f"There is no unfinished workload {key} in cluster {cluster.name}.")
+                raise CommandError(f"No unfinished workload {key} in cluster {cluster.name}.")
             found = world.explain(key)
         text = json.dumps(asdict(found), indent=2) if options["json"] else "\n".join(lines(found))
         self.stdout.write(text)
 
 
 def lines(found: Explanation) -> Iterator[str]:
-    """The explanation for a terminal."""
+    """The explanation as lines of text."""
     yield f"{found.state}, decided by {found.rule}: {found.message}"
     if found.remedy:
         yield found.remedy
@@ -69,7 +68,7 @@ def _flavor(verdict: FlavorVerdict) -> Iterator[str]:
     for need in verdict.resources:
         amounts = (need.asked, need.free, need.lacking, need.nominal, need.used)
         asked, free, lacking, nominal, used = (format_amount(need.resource, amount) for amount in amounts)
-        yield f"  {need.resource}: asks {asked}, {free} free, {lacking} lacking ({used} of {nominal} used)"
+        yield f"  {need.resource}: {asked} requested, {free} free, {lacking} lacking ({used} of {nominal} used)"
     for refused in verdict.nodes.refused if verdict.nodes else ():
         devices = f", {refused.devices} devices" if refused.devices else ""
         yield f"  {refused.reason}: {refused.nodes} nodes{devices}"

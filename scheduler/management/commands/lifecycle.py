@@ -2,10 +2,9 @@
 
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "input"}`. An input holds a Configuration of Kueue
 (`configuration`, `featureGates`), manifests (`namespaces`, `resourceFlavors`, `admissionChecks`, `clusterQueues`,
-`localQueues`, `workload`) and `steps`: what happens to the workload, one thing after the other. OUTPUT gets a list of
-`{"name", "result"}` with a snapshot of the workload before the steps and after each.
-
-The rules are the product's, with the gate StrictKueueLifecycle on (docs/scheduling.md).
+`localQueues`, `workload`) and `steps`, the events of the workload's life in order. OUTPUT gets a list of `{"name",
+"result"}` with a snapshot of the workload before the steps and after each. The rules are the product's, with the
+gate StrictKueueLifecycle on (docs/scheduling.md).
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ _MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
 class Command(BaseCommand):
     """Play recorded or written lives."""
 
-    help = "Play what happens to single workloads outside the scheduling cycle and write what becomes of them."
+    help = "Play the lives of single workloads outside the scheduling cycle and write snapshots of them."
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the input and output files."""
         parser.add_argument("input", type=Path, help="lives, JSON, gzip if the name ends in .gz")
         parser.add_argument("--output", type=Path, required=True, help="where to write the results")
 

@@ -40,7 +40,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the input and output files."""
         parser.add_argument("input", type=Path, help="scenarios, JSON, gzip if the name ends in .gz")
         parser.add_argument("--output", type=Path, required=True, help="where to write the placements")
 
@@ -85,7 +84,7 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _shape(pod: Mapping[str, Any]) -> PodShape:
-    """A pod as `fgd` and `bid-price` see it, for which the scenario's own pods are what is typical."""
+    """A pod as `fgd` and `bid-price` see it; the scenario's own pods are the typical ones."""
     return pod_shape(PodSetToPlace("main", 1, devices=pod_device_request(pod, VENDORS)))
 
 
@@ -115,7 +114,7 @@ def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _annotations(fleet: Fleet, placed: PodPlacement, pod: Mapping[str, Any]) -> dict[str, str]:
-    """What is written on the pod for the device plugins, but for the node's name and the times."""
+    """The annotations for the device plugins, without the node's name and times."""
     found = pod_annotations(
         placed,
         tuple(fleet.settings.vendors.values()),
@@ -127,7 +126,7 @@ def _annotations(fleet: Fleet, placed: PodPlacement, pod: Mapping[str, Any]) -> 
 
 
 def _devices(placement: Placement) -> list[dict[str, Any]]:
-    """What the pod holds per device, all its containers taken together as HAMi accounts for them."""
+    """The pod's usage per device, with all containers combined as HAMi does."""
     pod = placement.pods[0]
     return [
         {"uuid": part.uuid, "memoryMiB": part.memory_mib, "cores": part.cores_percent}
@@ -136,7 +135,7 @@ def _devices(placement: Placement) -> list[dict[str, Any]]:
 
 
 def _node(manifest: Mapping[str, Any], vendors: Sequence[DeviceVendor]) -> Node:
-    """A recorded node: only its devices decide; HAMi leaves the rest to other filters."""
+    """A recorded node. Only its devices matter here; HAMi leaves the rest to other filters."""
     node = observed_node(manifest)
     found = node_devices(node.name, node.annotations, node.capacity, {}, vendors, 0, node.labels)
     return Node(

@@ -2,13 +2,13 @@
 
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds Kubernetes manifests
 (`namespaces`, `resourceFlavors`, `cohorts`, `clusterQueues`, `localQueues`, `workloads`, `topologies`, `nodes`,
-`admissionChecks`, `limitRanges`, `runtimeClasses`, `pods` of nobody's workload), and `runtimeSeconds`,
+`admissionChecks`, `limitRanges`, `runtimeClasses`, `pods` without a workload), and `runtimeSeconds`,
 `horizonSeconds`, `batchSeconds`, `fairSharing`, `admissionFairSharing`, `transformations`, `featureGates` (only
-`TASBalancedPlacement` switches anything). OUTPUT gets a list of `{"name", "result"}`: the cycles that decided
-something, when workloads finished, who is left and who uses how much.
+`TASBalancedPlacement` and `PlaceAllPods` have an effect). OUTPUT gets a list of `{"name", "result"}`: the cycles
+that decided something, the times at which workloads finished, the remaining workloads, and all usage.
 
-With `cycles` a scenario is run for so many cycles at time 0 and no longer; `firstCycle` then says all that the first of
-them decided, evictions and replaced nodes included, and why workloads wait.
+With `cycles` a scenario runs that many cycles at time 0 only; `firstCycle` then has all decisions of the first one,
+including evictions and replaced nodes, and why workloads wait.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the input and output files."""
         parser.add_argument("input", type=Path, help="scenarios, JSON, gzip if the name ends in .gz")
         parser.add_argument("--output", type=Path, required=True, help="where to write the results")
 
@@ -54,5 +53,5 @@ def read_cases(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise CommandError(f"{path}: {error}") from error
     if not isinstance(cases, list):
-        raise CommandError(f"{path}: a JSON list of scenarios is expected")
+        raise CommandError(f"{path}: must be a JSON list of scenarios")
     return cases

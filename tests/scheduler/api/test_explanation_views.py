@@ -107,10 +107,10 @@ def test_the_command(contended: Cluster) -> None:
     call_command("explain", "team-a/second", stdout=out)
     text = out.getvalue()
     assert "Waits, decided by Quota" in text
-    assert "cpu: asks 3, 1 free, 2 lacking (0 of 4 used)" in text
+    assert "cpu: 3 requested, 1 free, 2 lacking (0 of 4 used)" in text
     assert "team-b/big (queue-team-b) holds 7 of cpu in default-flavor" in text
     out = StringIO()
     call_command("explain", "team-a/second", "--json", stdout=out)
     assert json.loads(out.getvalue())["position"] == 2
-    with pytest.raises(CommandError, match="There is no unfinished workload team-a/none"):
+    with pytest.raises(CommandError, match="No unfinished workload team-a/none"):
         call_command("explain", "team-a/none")

@@ -120,7 +120,7 @@ def test_a_malformed_scenario_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_no_list_of_scenarios_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="a JSON list of scenarios is expected"):
+    with pytest.raises(CommandError, match="must be a JSON list of scenarios"):
         run(tmp_path, {"name": "one"})
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(CommandError, match=r"broken\.json"):
