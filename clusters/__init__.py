@@ -1,1 +1,1 @@
-"""The seam to Kubernetes: the client, the watcher, the pusher and a simulated cluster."""
+"""The interface to Kubernetes: the client, the watcher, the pusher, the webhook and a simulated cluster."""

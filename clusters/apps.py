@@ -5,7 +5,7 @@ class ClustersConfig(AppConfig):
     name = "clusters"
 
     def ready(self) -> None:
-        """Has jobs of every kind read and permitted wherever jobs are."""
+        """Register the kinds of jobs wherever jobs are read and permitted."""
         from accounts.services.access import SUBMITTABLE_KINDS
         from clusters.jobs.reading import reader_of
         from clusters.jobs.registry import JOB_KINDS

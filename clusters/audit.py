@@ -1,8 +1,9 @@
-"""The auditor: whether quota, devices, pods and what the cluster was told agree with one another.
+"""The auditor: checks that quota, devices, pods and the state pushed to the cluster agree.
 
-Rows are read as of one moment, the cluster's pods before it: what is on its way then may look wrong, so a finding
-counts when two audits in a row see it. What is safe to put right is put right then: counters are recounted, slices that
-nobody holds go, workloads whose job or pods are gone end, and the cluster is told again what it has not heard.
+Rows are read as of one moment, after the cluster's pods. Changes in progress may look wrong then, so a finding
+counts only when two audits in a row see it. What can be repaired safely is repaired: counters are recounted, slices
+without a holder are deleted, workloads whose job or pods are gone are finished, and unpushed decisions are pushed
+again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _log = logging.getLogger(__name__)
 _DEVICES: Final = device_resource_names(VENDORS)
 _LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _PATIENCE: Final = timedelta(seconds=60)
-"""What takes longer than this is not on its way, it is stuck."""
+"""What takes longer than this counts as stuck."""
 
 
 class Check(StrEnum):
@@ -45,15 +46,15 @@ class Check(StrEnum):
     COUNTERS = "device-counters"
     """The counters of a device are the sums of its slices."""
     SLICES = "slices"
-    """Every decided slice has an owner that holds quota."""
+    """Every decided slice belongs to a workload that holds quota."""
     NODES = "nodes"
-    """No node is promised to more pods than it takes."""
+    """No node has more pods assigned than fit."""
     PODS = "pods"
-    """Every pod of ours belongs to a workload that holds what it uses, on a node that it was given."""
+    """Every pod of ours belongs to a workload that holds what it uses, and runs on a node assigned to it."""
     TOLD = "told"
-    """The cluster has heard every decision."""
+    """The cluster has been told every decision."""
     ENDING = "ending"
-    """A workload whose job is gone, and whose pods are gone, has ended."""
+    """A workload whose job and pods are gone has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,11 @@ class Violation:
     namespace: str = ""
     node: str = ""
     key: int = 0
-    """Of the row to put right, if any."""
+    """The primary key of the row to repair, if any."""
 
 
 def audit(cluster: Cluster, client: ClusterClient, now: datetime) -> list[Violation]:
-    """What is wrong at this moment, or on its way. Raises ClusterError where the pods can't be listed."""
+    """The present violations, including temporary ones. Raises ClusterError if the pods cannot be listed."""
     pods = _live_pods(client)
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -79,7 +80,7 @@ def audit(cluster: Cluster, client: ClusterClient, now: datetime) -> list[Violat
 
 
 def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None = None) -> list[AuditFinding]:
-    """One audit, stored: what two in a row have seen is logged and put right where that is safe. Returns those."""
+    """One audit, stored. Violations seen by two audits in a row are logged, repaired if that is safe, and returned."""
     now = now or datetime.now(UTC)
     violations = audit(cluster, client, now)
     before = {(row.check_name, row.subject): row for row in AuditFinding.objects.filter(cluster=cluster)}
@@ -113,11 +114,11 @@ def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None
     return confirmed
 
 
-# --- The rules --------------------------------------------------------------------------------------------------------
+# -- The rules ----------------------------------------------------------------------------------------------------
 
 
 def _quota(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    """Used is summed over pod sets of workloads that hold quota: each of them has its part, and no other has any."""
+    """Usage is the sum over pod sets of workloads that hold quota: each of them is charged, and no other is."""
     for key, pod_set, reserved, charged in _query(
         """
         SELECT workload.namespace || '/' || workload.name, pod_set.name, workload.quota_reserved_at IS NOT NULL,
@@ -159,7 +160,7 @@ def _slices(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    """Devices are counted elsewhere (`_counters`); what others use of a node, or take of it later, is no promise."""
+    """Devices are checked by `_counters`. Foreign usage, and usage that comes later, is not counted here."""
     for name, resource, held, allocatable in _query(
         """
         WITH placed AS (
@@ -195,7 +196,9 @@ def _told(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         """,
         [cluster.pk, now - _PATIENCE, now - _PATIENCE],
     ):
-        yield Violation(Check.TOLD, key, f"the cluster has not heard of {missing} decisions", _namespace(key), key=pk)
+        yield Violation(
+            Check.TOLD, key, f"{missing} decisions have not been pushed to the cluster", _namespace(key), key=pk
+        )
 
 
 def _ending(cluster: Cluster, now: datetime) -> Iterator[Violation]:
@@ -220,7 +223,7 @@ _RULES: Final[Sequence[Callable[[Cluster, datetime], Iterator[Violation]]]] = (
 
 
 def _pods(cluster: Cluster, pods: Sequence[JsonObject]) -> Iterator[Violation]:
-    """Pods with our labels, beside the rows: anyone can write a label, so a stranger's pod shows up here too."""
+    """Compare pods that have our labels with the rows. Anyone can write a label, so foreign pods may appear too."""
     uids = {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
     holding = Workload.objects.filter(cluster=cluster, uid__in=uids, quota_reserved_at__isnull=False)
     rows = holding.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "uid", "pod_sets__nodes")
@@ -234,14 +237,14 @@ def _pods(cluster: Cluster, pods: Sequence[JsonObject]) -> Iterator[Violation]:
         uid, namespace = uid_label(pod, WORKLOAD_UID_LABEL), metadata["namespace"]
         subject = f"{namespace}/{metadata['name']}"
         if uid and (namespace, uid) not in held and node:
-            yield Violation(Check.PODS, subject, "the pod lives, and no workload holds what it uses", namespace, node)
+            yield Violation(Check.PODS, subject, "the pod exists, but no workload holds what it uses", namespace, node)
         elif node and held.get((namespace, uid)) and node not in held[namespace, uid]:
             given = ", ".join(sorted(held[namespace, uid]))
             yield Violation(
-                Check.PODS, subject, f"the pod is on {node}, and its workload was given {given}", namespace, node
+                Check.PODS, subject, f"the pod is on {node}, but its workload was assigned {given}", namespace, node
             )
         elif not uid and uid_label(pod, JOB_UID_LABEL) not in known:
-            yield Violation(Check.PODS, subject, "the pod names a job that is not known here", namespace, node)
+            yield Violation(Check.PODS, subject, "the pod names an unknown job", namespace, node)
 
 
 def _live_pods(client: ClusterClient) -> Sequence[JsonObject]:
@@ -258,11 +261,12 @@ def _namespace(key: str) -> str:
     return key.partition("/")[0]
 
 
-# --- Putting right ----------------------------------------------------------------------------------------------------
+# -- Repairing ---------------------------------------------------------------------------------------------------
 
 
 def _heal(cluster: Cluster, client: ClusterClient, violation: Violation, now: datetime) -> None:
-    """What is safe: it follows from rows that are right, or from what the cluster says of one object."""
+    """Repair what can be repaired safely: what follows from correct rows, or from what the cluster says of one
+    object."""
     match violation.check:
         case Check.COUNTERS:
             with hardware_transaction(cluster.pk):
@@ -276,7 +280,7 @@ def _heal(cluster: Cluster, client: ClusterClient, violation: Violation, now: da
             _end_if_gone(cluster, client, violation.key, now)
             settle_endings(cluster, now=now)
         case Check.QUOTA | Check.NODES | Check.PODS:
-            pass  # which side is right is for a person to see
+            pass  # an operator must decide which side is right
 
 
 def _drop_slice(cluster: Cluster, pk: int) -> None:
@@ -297,7 +301,7 @@ def _end_if_gone(cluster: Cluster, client: ClusterClient, pk: int, now: datetime
     try:
         gone = client.get(kind.resource, row.namespace, row.job.name) is None
     except ClusterError as error:
-        _log.info("Whether %s is gone from cluster %s is not known: %s", row.job, cluster.name, error)
+        _log.info("Could not check whether %s is gone from cluster %s: %s", row.job, cluster.name, error)
         return
     if gone:
         message, reason = "The job is no longer in the cluster", FinishedReason.OWNER_NOT_FOUND
@@ -305,5 +309,5 @@ def _end_if_gone(cluster: Cluster, client: ClusterClient, pk: int, now: datetime
 
 
 def audited_clusters() -> list[Cluster]:
-    """The clusters that we run jobs in."""
+    """The clusters in which we run jobs."""
     return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))

@@ -1,8 +1,8 @@
-"""The one door to a Kubernetes API server, real or simulated, and the only file that imports `kubernetes`.
+"""The client of a Kubernetes API server, real or simulated; the only file that imports `kubernetes`.
 
-The package gives configuration, authentication and TLS. Objects stay plain JSON (`orjson`), which is an order of
-magnitude faster than its typed models. Requests are paced by a token bucket; errors are `ClusterError`, whatever was
-underneath.
+The package provides configuration, authentication and TLS. Objects stay plain JSON (`orjson`), which is an order of
+magnitude faster than the package's typed models. Requests are paced by a token bucket. All errors are
+`ClusterError`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _LOG_PIECE_BYTES: Final = 64 * 1024
 _REQUEST_SECONDS: Final = 30.0
 _WATCH_SECONDS: Final = 300
 _LOG_SILENCE_SECONDS: Final = 600.0
-"""A container that prints nothing for so long is not followed any more."""
+"""A log that is silent for this long is no longer followed."""
 _SILENCE_SECONDS: Final = 90.0
-"""A watch that says nothing for so long, not even a bookmark, is taken for broken."""
+"""A watch that is silent for this long, even without a bookmark, counts as broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Where a kind lives in the API."""
+    """A kind's group, version and plural in the API."""
 
     api_version: str
     kind: str
@@ -81,7 +81,7 @@ RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses"
 
 
 class ClusterError(Exception):
-    """The API server refused. `status` is the HTTP status (0: no answer at all), `reason` Kubernetes' word."""
+    """The API server refused. `status` is the HTTP status (0: no answer), `reason` Kubernetes' reason."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(f"{reason or status}: {message}")
@@ -105,14 +105,14 @@ class ClusterError(Exception):
 
 
 class ClusterUnreachable(ClusterError):
-    """No answer: nothing is known of whether the request was carried out."""
+    """No answer, so it is unknown whether the request was carried out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(0, "Unreachable", message)
 
 
 class TokenBucket:
-    """At most `rate` requests a second on the average, `burst` at once. Safe to share between threads."""
+    """At most `rate` requests a second on average and `burst` at once. Thread-safe."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Waits until one more request may be sent."""
+        """Wait until one more request may be sent."""
         with self._lock:
             now = self._clock()
             self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
@@ -143,7 +143,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Everything of a kind, as of one resourceVersion."""
+    """All objects of a kind, as of one resourceVersion."""
 
     items: tuple[JsonObject, ...]
     resource_version: str
@@ -161,9 +161,12 @@ class ClusterClient:
     """Requests to one API server. Every method raises ClusterError.
 
     * configuration: from `connect`.
+
     * pace: a bucket that may be shared; None: 50 requests a second, bursts of 100.
-    * page_size: how many objects a list asks for at once.
-    * read_only: whatever would change the cluster is refused here, before it is sent.
+
+    * page_size: how many objects a list requests at once.
+
+    * read_only: requests that would change the cluster are refused before they are sent.
     """
 
     def __init__(
@@ -182,7 +185,7 @@ class ClusterClient:
         self.server = str(configuration.host)
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        """One object; None where there is none."""
+        """One object; None if it does not exist."""
         try:
             return self._json("GET", kind.path(namespace, name))
         except ClusterError as error:
@@ -191,7 +194,8 @@ class ClusterClient:
             raise
 
     def served(self, kinds: Iterable[Kind]) -> set[Kind]:
-        """Which of these kinds the server serves: one request for the groups, and one for each that is there."""
+        """The kinds of the list that the server serves, with one request for the groups and one for each present
+        group."""
         wanted: dict[str, set[Kind]] = {}
         for kind in kinds:
             wanted.setdefault(kind.api_version, set()).add(kind)
@@ -205,7 +209,7 @@ class ClusterClient:
         return found
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
-        """All objects, page by page; begins anew once where the pages expire underway."""
+        """All objects, page by page. Starts again once if the pages expire meanwhile."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(self._page_size)}
         try:
             return self._list(kind, namespace, query)
@@ -225,9 +229,10 @@ class ClusterClient:
         timeout_seconds: int = _WATCH_SECONDS,
         opened: Callable[[Callable[[], None]], None] | None = None,
     ) -> Iterator[WatchEvent]:
-        """The changes after that resourceVersion, until the server ends the watch (then resume from the last one).
+        """The changes after that resourceVersion, until the server ends the watch (then resume from the last
+        version).
 
-        `opened` is handed a function that ends the watch from another thread. A version that is too old raises a
+        `opened` receives a function that ends the watch from another thread. A version that is too old raises a
         ClusterError with `expired`.
         """
         query = {
@@ -243,7 +248,7 @@ class ClusterClient:
 
         def end() -> None:
             ended.set()
-            # urllib3 refuses to shut down a response that has come to its end by itself in this moment.
+            # urllib3 refuses to shut down a response that has just ended by itself.
             with contextlib.suppress(ValueError):
                 response.shutdown()
 
@@ -274,9 +279,9 @@ class ClusterClient:
         limit_bytes: int | None = None,
         opened: Callable[[Callable[[], None]], None] | None = None,
     ) -> Iterator[bytes]:
-        """What a container has printed, in pieces as they come; with `follow`, until it ends.
+        """The log of a container, in pieces as they arrive; with `follow`, until the container ends.
 
-        `since` is a time as in RFC 3339. `opened` is handed a function that ends it from another thread.
+        `since` is an RFC 3339 time. `opened` receives a function that ends it from another thread.
         """
         query = {
             "container": container,
@@ -291,12 +296,13 @@ class ClusterClient:
         return _pieces(response, opened)
 
     def create(self, kind: Kind, item: Mapping[str, Any]) -> JsonObject:
-        """POST; a ClusterError with `conflict` where the name is taken."""
+        """POST; a ClusterError with `conflict` if the name is taken."""
         namespace = str(item["metadata"].get("namespace", ""))
         return self._json("POST", kind.path(namespace), {"fieldManager": FIELD_MANAGER}, item)
 
     def apply(self, kind: Kind, item: Mapping[str, Any], *, force: bool = True) -> JsonObject:
-        """Server-side apply: what is named here becomes ours, what we no longer name goes, all else stays."""
+        """Server-side apply: fields given here become ours, fields that we no longer give are removed, all others
+        stay."""
         metadata = item["metadata"]
         path = kind.path(str(metadata.get("namespace", "")), str(metadata["name"]))
         query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
@@ -310,7 +316,7 @@ class ClusterClient:
         return self._json("PATCH", path, {"fieldManager": FIELD_MANAGER}, patch, MERGE_PATCH)
 
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str = "", propagation: str = "Background") -> bool:
-        """Deletes one object, with `uid` only that one; False where it is not there."""
+        """Delete one object, with `uid` only that one. False if it does not exist."""
         body: JsonObject = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if uid:
             body["preconditions"] = {"uid": uid}
@@ -323,7 +329,7 @@ class ClusterClient:
         return True
 
     def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
-        """Binds a pod to a node; a ClusterError with `conflict` where it is bound already or is another pod by now."""
+        """Bind a pod to a node; a ClusterError with `conflict` if it is bound already or is another pod by now."""
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -337,7 +343,7 @@ class ClusterClient:
         page = self._json("GET", kind.path(namespace), query)
         version = str(page["metadata"].get("resourceVersion", ""))
         while True:
-            # Only the list as a whole has its type in the answer; its items are taken for objects of their own here.
+            # Only the list itself has kind and apiVersion in the response. Here they are added to the items.
             items.extend({"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in page["items"])
             following = page["metadata"].get("continue")
             if not following:
@@ -389,9 +395,9 @@ class ClusterClient:
 def connect(
     server: str = "", pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE, read_only: bool = False
 ) -> ClusterClient:
-    """A client of the server at that URL; with none, in a pod of its own cluster, else of the kubeconfig's.
+    """A client of the server at that URL; without one, of the pod's own cluster, else of the kubeconfig's.
 
-    Raises ClusterUnreachable where there is no configuration at all.
+    Raises ClusterUnreachable if there is no configuration at all.
     """
     configuration = kubernetes_client.Configuration(host=server) if server else kubernetes_client.Configuration()
     if not server:

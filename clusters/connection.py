@@ -1,4 +1,4 @@
-"""Which API server a cluster's row means, and one paced client for it per process."""
+"""Creates one paced API client per cluster and process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _clients: Final[dict[tuple[str, bool], ClusterClient]] = {}
 def client_for(cluster: Cluster, *, read_only: bool = False) -> ClusterClient:
     """The client for the row's server_url, else for KUBERNETES_API_URL, else for the process's own configuration.
 
-    It refuses to write where another scheduler decides, whoever asks. Raises ClusterUnreachable where nothing says
-    where the server is.
+    It refuses to write where another scheduler decides. Raises ClusterUnreachable if no server is configured.
     """
     key = cluster.server_url or settings.KUBERNETES_API_URL, read_only or cluster.is_mirrored
     with _lock:

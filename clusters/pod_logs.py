@@ -1,4 +1,4 @@
-"""What pods have printed, as the API server tells it. Whether the reader may know is settled before."""
+"""Reads pods' logs from the API server. Permissions are checked by the caller."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from accounts.models import Cluster
 from clusters.connection import client_for
 
 MAX_BYTES: Final = 8 * 2**20
-"""Of one answer that does not follow."""
+"""The limit of one answer that does not follow the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Which log, and how much of it. `since` is a time as in RFC 3339."""
+    """Which log, and how much of it. `since` is an RFC 3339 time."""
 
     cluster: str
     namespace: str
@@ -29,17 +29,17 @@ class LogQuery:
     timestamps: bool
 
     def encoded(self) -> str:
-        """As text for a header."""
+        """The query as text for a header."""
         return orjson.dumps(asdict(self)).decode()
 
     @classmethod
     def decoded(cls, text: str | bytes) -> Self:
-        """What `encoded` wrote."""
+        """Parse the text of `encoded`."""
         return cls(**orjson.loads(text))
 
 
 def read_log(cluster: Cluster, query: LogQuery) -> bytes:
-    """What has been printed so far. Raises ClusterError."""
+    """The log so far. Raises ClusterError."""
     pieces = client_for(cluster).pod_log(
         query.namespace,
         query.pod,
@@ -53,9 +53,9 @@ def read_log(cluster: Cluster, query: LogQuery) -> bytes:
 
 
 def follow_log(query: LogQuery, opened: Callable[[Callable[[], None]], None]) -> Iterator[bytes]:
-    """The same and what comes, until the container ends or the function that `opened` is handed is called.
+    """The log so far and its continuation, until the container ends or the function given to `opened` is called.
 
-    Raises ClusterError. It holds no connection to the database while it waits.
+    Raises ClusterError. It holds no database connection while it waits.
     """
     try:
         client = client_for(Cluster.objects.get(name=query.cluster))

@@ -1,7 +1,7 @@
-"""Reflecting a kind: a list, then its changes, for as long as wanted, whatever the connection does.
+"""Mirrors a kind: a list, then its changes, for as long as wanted, across connection failures.
 
-What it hands out is enough to know the cluster even if events come late, twice or never: lists are whole and come again
-from time to time, events repeat nothing that has been handed out.
+Its output suffices to know the cluster even if events come late, twice or never: lists are complete and are repeated
+from time to time, and events are not repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WATCH_SECONDS: Final = 300.0
 
 
 class Reflector:
-    """Iterates over Listing (everything there is now: forget what is not in it) and WatchEvent (one change).
+    """Iterates over Listing (all present objects; others are gone) and WatchEvent (one change).
 
     * relist_seconds: how often everything is listed again, to heal what events have missed.
     * field_selector: only these objects of the kind.
@@ -49,7 +49,7 @@ class Reflector:
         self._version = ""
 
     def stop(self) -> None:
-        """Ends the iteration, from any thread."""
+        """End the iteration, from any thread."""
         self._stopped.set()
         if self._end_watch is not None:
             self._end_watch()
@@ -67,7 +67,7 @@ class Reflector:
             yield from self._changes(self._clock() + self._relist_seconds)
 
     def _changes(self, until: float) -> Iterator[WatchEvent]:
-        """Watches, resuming from the last version, until it is time to list again or the version has expired."""
+        """Watch, resuming from the last version, until it is time to list again or the version has expired."""
         while not self._stopped.is_set():
             remaining = until - self._clock()
             if remaining <= 0:
@@ -77,7 +77,7 @@ class Reflector:
             except ClusterError as error:
                 self._wait(error)
                 if error.status:
-                    # The server answered, and not with events: what it refuses now it will refuse again.
+                    # The server answered with an error, and will do so again.
                     return
 
     def _watch(self, seconds: int) -> Iterator[WatchEvent]:
@@ -112,7 +112,7 @@ class Reflector:
             end()
 
     def _wait(self, error: ClusterError) -> None:
-        """Waits longer with each failure in a row; a version that is merely too old costs one short wait."""
+        """Wait, longer with each failure in a row. An expired version causes one short wait only."""
         wait = min(_FIRST_WAIT_SECONDS * 2**self._failures, _MAX_WAIT_SECONDS)
         self._failures += 1
         if not error.expired:

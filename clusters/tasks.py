@@ -1,4 +1,4 @@
-"""The Celery door of the push and the auditor: each may be started twice, late or not at all."""
+"""Celery tasks of the push and the auditor. Each may be started twice, late or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
 def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
-    """Tell the named cluster, or every cluster, what it has not heard yet: committed rows that are not pushed."""
+    """Push to the named cluster, or to every cluster, the committed rows that are not pushed yet."""
     clusters = Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk")
     for found in clusters if cluster is None else clusters.filter(name=cluster):
         wake_taken(PUSH_TASK, found.name)
@@ -28,7 +28,7 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
 
 @shared_task(name="clusters.tasks.audit_state", ignore_result=True)
 def audit_state() -> None:
-    """See whether the books of every cluster agree, and put right what is safe to."""
+    """Audit every cluster, and repair what can be repaired safely."""
     for cluster in audited_clusters():
         try:
             audit_and_heal(cluster, client_for(cluster))

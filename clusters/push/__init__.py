@@ -1,1 +1,1 @@
-"""From rows to what a cluster is told."""
+"""Pushes rows to a cluster."""

@@ -1,7 +1,7 @@
-"""Pods of admitted workloads get the node and the slices that were decided for them, in HAMi's order.
+"""Binds pods of admitted workloads to their nodes with the assigned slices, in HAMi's order.
 
-Annotations that name the slices, then the node's lock, then the phase `allocating`, then the binding; HAMi's device
-plugin does the rest, and gives the lock back. Each step may have been done by a sweep before: it is then left as it is.
+First annotations that name the slices, then the node's lock, then the phase `allocating`, then the binding. HAMi's
+device plugin does the rest and releases the lock. Steps that an earlier sweep completed are skipped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class Binder:
-    """One pass over the pods that are alive."""
+    """One pass over the active pods."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Binder:
         self._places = Places()
 
     def bind(self, pods: Sequence[JsonObject]) -> int:
-        """Binds those that wait for us and may run; how many. `pods` are all live pods that are ours."""
+        """Bind the pods that wait for us and may run; returns how many. `pods` are all active pods of ours."""
         waiting = [pod for pod in pods if waits_for_us(pod)]
         if not waiting:
             return 0
@@ -86,7 +86,7 @@ class Binder:
         return bound
 
     def _decided(self, waiting: Sequence[JsonObject]) -> tuple[dict[str, Workload], Slices, Places]:
-        """The workloads that these pods may belong to and their slices, as of one moment.
+        """The workloads to which these pods may belong, and their slices, as of one moment.
 
         A workload may be evicted and admitted elsewhere between two statements; nodes and slices of two decisions
         must never be mixed.
@@ -97,7 +97,7 @@ class Binder:
             return rows, Slices(row.pk for row in rows.values()), places_of(self._cluster, rows.values())
 
     def _rows(self, waiting: Sequence[JsonObject]) -> dict[str, Workload]:
-        """The admitted workloads that these pods may belong to, by uid."""
+        """The admitted workloads to which these pods may belong, by uid."""
         admitted = Workload.objects.filter(cluster=self._cluster, status=WorkloadStatus.ADMITTED, evicted_at=None)
         uids = {uid for pod in waiting if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
         unassigned = [pod for pod in waiting if not uid_label(pod, WORKLOAD_UID_LABEL)]
@@ -107,12 +107,12 @@ class Binder:
 
     @staticmethod
     def _still_stands(row: Workload) -> bool:
-        """Whether no newer decision has replaced the one that was read."""
+        """Whether the decision that was read is still the latest."""
         return Workload.objects.filter(pk=row.pk, updated_at=row.updated_at, evicted_at=None).exists()
 
     def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: Replicas) -> Workload | None:
-        """The pod's workload; of a job whose every pod is one, the first admitted that has no pod; of one whose pods
-        come in groups, that of its group."""
+        """The pod's workload. For a job whose pods are workloads of their own: the first admitted one without a pod;
+        for pods in groups: that of the group."""
         uid = uid_label(pod, WORKLOAD_UID_LABEL)
         if uid:
             return rows.get(uid)
@@ -142,7 +142,7 @@ class Binder:
         hami |= webhook_annotations(placement, self._vendors, pod)
         theirs = owned_annotations(pod["metadata"].get("annotations") or {}, self._vendors)
         patch = placed_pod(pod, workload, replica, hami)
-        # What somebody else wrote in a scheduler's name would be believed by the node's device plugin.
+        # The node's device plugin trusts these annotations, so values that somebody else wrote are removed.
         patch["metadata"]["annotations"] |= {key: None for key in theirs if key not in (*hami, BIND_PHASE, BIND_TIME)}
         self._annotate(pod, patch)
         locks = locks_of(placement, self._vendors)
@@ -159,7 +159,8 @@ class Binder:
         return 1
 
     def _let_bind(self, pod: JsonObject, ungate: JsonObject | None, *, phase: bool) -> None:
-        """Opens the gate, and tells HAMi's plugin that this pod's devices are the next to be allocated on its node."""
+        """Remove the scheduling gate, and announce to HAMi's plugin that this pod's devices are the next to be
+        allocated on its node."""
         patch: JsonObject = {"metadata": {"uid": pod["metadata"]["uid"]}, **(ungate or {})}
         if phase and (pod["metadata"].get("annotations") or {}).get(BIND_PHASE) != ALLOCATING:
             noted = {BIND_PHASE: ALLOCATING, BIND_TIME: str(int(self._clock()))}
@@ -175,8 +176,8 @@ class Binder:
         replica: int,
         domain: Mapping[str, str],
     ) -> int:
-        """No device was decided: the cluster's own scheduler binds the pod, on its flavors' nodes and in its topology
-        domain, or on its node. It looks at what we do not read: ports, volumes, other pods."""
+        """Leave a pod without assigned devices to the cluster's own scheduler, restricted to its flavors' nodes and
+        its topology domain, or to its node. That scheduler checks what we do not read: ports, volumes, other pods."""
         ungate = ungated_pod(pod, admission, "", domain)
         if ungate is None:
             return 0
@@ -184,7 +185,7 @@ class Binder:
         return 1
 
     def _annotate(self, pod: JsonObject, patch: JsonObject) -> None:
-        """Patches labels and annotations, unless they are there already, whatever the time of the decision."""
+        """Patch labels and annotations, unless they have these values already, apart from the time of the decision."""
         metadata = pod["metadata"]
         missing = [
             key
@@ -209,7 +210,7 @@ class Binder:
 
 
 def _may_be_of(pod: JsonObject, row: Workload, replicas: Replicas) -> bool:
-    """Whether a pod of the workload's job that is no workload's yet may be this one's."""
+    """Whether a pod of the workload's job that has no workload yet may belong to this one."""
     kind = JOB_KINDS[row.job.kind] if row.job is not None else None
     if kind is None or kind.workloads_per is WorkloadsPer.JOB:
         return True

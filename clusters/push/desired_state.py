@@ -1,4 +1,4 @@
-"""Rows -> what the cluster is told: jobs, admissions and slices as plain values."""
+"""Reads from rows the desired state of a cluster: jobs, admissions and slices as plain values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from scheduling.model.vocabulary import WorkloadStatus
 
 @dataclass(frozen=True, slots=True)
 class FlavorNodes:
-    """What a flavor asks of its nodes, and tolerates there."""
+    """The node labels and tolerations of a flavor."""
 
     node_labels: Mapping[str, str]
     tolerations: tuple[Mapping[str, Any], ...]
@@ -50,19 +50,19 @@ def runs(workload: Workload) -> bool:
 
 
 def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
-    """The same workloads with all that telling the cluster needs, in two queries."""
+    """The workloads with everything that a push needs, in two queries."""
     return workloads.select_related("job").prefetch_related("pod_sets")
 
 
 def device_vendors(cluster: Cluster) -> tuple[DeviceVendor, ...]:
-    """The vendors whose devices pods may get in the cluster, as it is configured; none while no node has any."""
+    """The configured vendors whose devices pods may get in the cluster; none while no node has a device."""
     if not DeviceRow.objects.filter(node__cluster=cluster).exists():
         return ()
     return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
 
 
 def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | None:
-    """The job as submitted; None for a kind that runs in no cluster."""
+    """The job as submitted; None for a kind that exists in no cluster."""
     kind = JOB_KINDS.get(job.kind)
     if kind is None:
         return None
@@ -73,7 +73,7 @@ def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | 
 
 
 def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...] = ()) -> dict[int, list[JobSource]]:
-    """The pods of these groups as submitted, by the key of the group's row, in the order in which they came."""
+    """The pods of these groups as submitted, by the key of the group's row, in order of creation."""
     sources: dict[int, list[JobSource]] = {}
     for row in Job.objects.filter(group__in=group_ids).order_by("pk") if group_ids else ():
         source = job_source(row, vendors)
@@ -86,15 +86,15 @@ def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What beside their rows tells how pods of some workloads are tied to their nodes: which pod sets, by the key of
-    their workload and by name, hold slices, and the host names of nodes that are called otherwise."""
+    """What ties pods of some workloads to their nodes, besides their rows: the pod sets that hold slices, by
+    workload key and name, and the host names of nodes whose names differ."""
 
     with_devices: frozenset[tuple[int, str]] = frozenset()
     hosts: Mapping[str, str] = field(default_factory=dict)
 
 
 def places_of(cluster: Cluster, workloads: Iterable[Workload]) -> Places:
-    """Two queries, none where no pod was placed; the pod sets must be prefetched."""
+    """Two queries; none if no pod was placed. The pod sets must be prefetched."""
     pod_sets = [pod_set for workload in workloads for pod_set in workload.pod_sets.all() if pod_set.nodes]
     if not pod_sets:
         return Places()
@@ -146,13 +146,13 @@ def _pod_set(
 
 
 class Slices:
-    """The slices that we decided for some workloads, by replica."""
+    """The slices that we assigned to some workloads, by replica."""
 
     def __init__(self, workload_ids: Iterable[int]) -> None:
         rows = DeviceAllocation.objects.filter(workload_id__in=list(workload_ids), source=AllocationSource.DECIDED)
         self._held: dict[tuple[int, str, int], dict[int, list[DeviceSlice]]] = {}
         self.devices: dict[str, dict[str, Device]] = {}
-        """The devices that they are of, by node and UUID."""
+        """The devices of the slices, by node and UUID."""
         for row in rows.select_related("device", "node").order_by("pk"):
             replica = self._held.setdefault((row.workload_id or 0, row.pod_set, row.replica), {})
             part = _slice(row)
@@ -161,7 +161,7 @@ class Slices:
                 self.devices.setdefault(part.node, {})[part.uuid] = read_device(row.device)
 
     def placement(self, workload: Workload, pod_set: PodSet, replica: int, node: str) -> PodPlacement:
-        """What one replica holds, container by container, init containers first."""
+        """The slices of one replica, container by container, init containers first."""
         held = self._held.get((workload.pk, pod_set.name, replica), {})
         spec = pod_set.template.get("spec") or {}
         init_count = len(spec.get("initContainers") or ())
@@ -177,7 +177,7 @@ class Slices:
 
 
 def _slice(row: DeviceAllocation) -> DeviceSlice:
-    assert row.device is not None  # the database holds it for slices that we decided
+    assert row.device is not None  # a database constraint for slices of our decisions
     return DeviceSlice(
         uuid=row.device_uuid,
         node=row.node.name,

@@ -1,7 +1,7 @@
-"""The annotations that keep other pods off a node between a pod's binding and the hand-out of its devices.
+"""Node annotations that keep other pods off a node between a pod's binding and the assignment of its devices.
 
-HAMi's plugins, and the vendors' own, find the pod that a container's devices are for by them. Each vendor's row says
-which annotation it is, when it expires, or that its plugin needs none.
+HAMi's plugins, and the vendors' own, use them to find the pod for which a container's devices are meant. Each
+vendor's row names the annotation and its expiry, or says that its plugin needs none.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ _log = logging.getLogger(__name__)
 
 
 def locks_of(placement: PodPlacement, vendors: Iterable[DeviceVendor]) -> list[LockRule]:
-    """The locks that a pod's devices need, by annotation; devices of init containers alone need none, as in HAMi."""
+    """The locks that a pod's devices need, by annotation. As in HAMi, devices of init containers alone need none."""
     held = {part.vendor for container in placement.containers[placement.init_container_count :] for part in container}
     rules = {vendor.lock.annotation: vendor.lock for vendor in vendors if vendor.common_word in held and vendor.lock}
     return [rules[annotation] for annotation in sorted(rules)]
 
 
 class NodeLocks:
-    """Takes and gives back the locks of nodes, within one pass over the pods."""
+    """Takes and releases the locks of nodes during one pass over the pods."""
 
     def __init__(self, client: ClusterClient, clock: Callable[[], float]) -> None:
-        """`clock` tells seconds since the epoch."""
+        """`clock` returns seconds since the epoch."""
         self._client = client
         self._clock = clock
         self._busy: set[tuple[str, str]] = set()
         self._written: dict[tuple[str, str], str] = {}
 
     def take(self, node: str, pod: JsonObject, rules: Iterable[LockRule]) -> bool:
-        """Takes all these locks for a pod, or none: False while another pod is between its binding and its devices."""
+        """Take all these locks for a pod, or none: False while another pod waits for its devices."""
         taken: list[LockRule] = []
         for rule in rules:
             if not self._take(node, pod, rule):
@@ -46,7 +46,7 @@ class NodeLocks:
         return True
 
     def give_back(self, node: str, rules: Iterable[LockRule]) -> None:
-        """Give back locks that led to no binding, unless another holder has them by now."""
+        """Release locks that led to no binding, unless another holder has them by now."""
         for rule in rules:
             self._give_back(node, rule)
 
@@ -56,7 +56,7 @@ class NodeLocks:
             return False
         node = self._client.get(NODES, "", name)
         if node is None:
-            raise ClusterError(404, "NotFound", f'its node "{name}" is gone')
+            raise ClusterError(404, "NotFound", f'its node "{name}" no longer exists')
         metadata = pod["metadata"]
         text = (node["metadata"].get("annotations") or {}).get(rule.annotation)
         if text and not self._may_take(text, metadata, rule):
@@ -78,7 +78,7 @@ class NodeLocks:
         try:
             lock = NodeLock.decode(text)
         except AnnotationError as error:
-            _log.warning("A node's lock can't be read, somebody must remove it: %s", error)
+            _log.warning("A node's lock is unreadable and must be removed by hand: %s", error)
             return False
         return lock.free_for(
             metadata["namespace"],
@@ -89,8 +89,8 @@ class NodeLocks:
         )
 
     def _waits_for_devices(self, lock: NodeLock) -> bool:
-        """Whether the lock's holder may still be given devices: those of a pod that its kubelet has begun to start were
-        handed out before, whether or not its vendor's plugin gives the lock back."""
+        """Whether the lock's holder may still get devices. Those of a pod that its kubelet has begun to start are
+        assigned already, whether or not the vendor's plugin released the lock."""
         if not lock.pod:
             return True
         pod = self._client.get(PODS, lock.namespace, lock.pod)

@@ -1,8 +1,8 @@
 """Admission checks that ask an autoscaler for nodes: Kueue's controller `kueue.x-k8s.io/provisioning-request`.
 
-While a workload holds quota, each such check that names a ProvisioningRequestConfig has one ProvisioningRequest in the
-cluster, with a PodTemplate for each of its entries. What becomes of it is the check's answer: Ready once the nodes are
-there, Retry with a back-off or Rejected when they can't be. Requests of workloads that hold no quota any more go.
+While a workload holds quota, each such check with a ProvisioningRequestConfig has one ProvisioningRequest in the
+cluster, with a PodTemplate for each of its entries. The request's conditions decide the check: Ready once the nodes
+exist, Retry with a back-off, or Rejected. Requests of workloads that hold no quota any more are deleted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Case:
 
     @property
     def name(self) -> str:
-        """The name of its request, cut and made unique where it is too long."""
+        """The name of its request, shortened and made unique if it is too long."""
         name = f"{self.workload.name}-{self.check}-{self.attempt}"
         if len(name) <= _LONGEST_NAME:
             return name
@@ -75,7 +75,7 @@ class _Case:
         return bool(self.state["state"] == AdmissionCheckStatus.PENDING)
 
     def pod_sets(self) -> list[PodSet]:
-        """Those that nodes are asked for."""
+        """The pod sets for which nodes are requested."""
         managed = set(self.config.managed_resources)
         return [
             pod_set
@@ -97,7 +97,7 @@ class ProvisioningRequests:
         self._clock = clock
 
     def follow(self) -> None:
-        """Makes the requests that are missing, takes in what became of the others, removes those of nobody."""
+        """Create missing requests, read the conditions of the others, and delete requests without a workload."""
         configs = self._configs()
         if not configs:
             return
@@ -125,7 +125,7 @@ class ProvisioningRequests:
         return flavors_of(self._cluster)
 
     def _configs(self) -> dict[str, ProvisioningRequestConfig]:
-        """The configuration of each check that names one. Whoever answers a check without has nothing to do with us."""
+        """The configuration of each check that names one. A check without one is answered by another controller."""
         checks = AdmissionCheck.objects.filter(cluster=self._cluster, controller_name=PROVISIONING, active=True)
         named = {row.name: row.parameters["name"] for row in checks if row.parameters.get("kind") == CONFIG_KIND}
         if not named:
@@ -168,8 +168,8 @@ class ProvisioningRequests:
                 self._cluster, workload.namespace, workload.name, case.check, answer, actor=case.check, now=at
             )
         except KueuewebError as error:
-            # It was cancelled or evicted while we looked.
-            _log.info("check %s of %s: the answer is not needed any more: %s", case.check, workload, error)
+            # The workload was cancelled or evicted meanwhile.
+            _log.info("check %s of %s: the answer is no longer needed: %s", case.check, workload, error)
 
     def _create(self, case: _Case, pod_sets: Sequence[PodSet]) -> None:
         workload = case.workload
@@ -195,7 +195,7 @@ class ProvisioningRequests:
         self._answer(case, CheckAnswer(AdmissionCheckStatus.PENDING, message))
 
     def _apply(self, kind: Kind, manifest: JsonObject) -> None:
-        """Also where the namespace is not there yet: it comes with the first job in it."""
+        """Apply a manifest, and create its namespace if the workload is the first there."""
         try:
             self._client.apply(kind, manifest)
         except ClusterError as error:
@@ -206,7 +206,7 @@ class ProvisioningRequests:
             self._client.apply(kind, manifest)
 
     def _template(self, case: _Case, pod_set: PodSet) -> JsonObject:
-        """The pods as they will be: on the nodes of their flavors, tolerating what these have."""
+        """The pods with their final node selection: the labels and tolerations of their flavors."""
         content = {
             "metadata": dict(pod_set.template.get("metadata") or {}),
             "spec": dict(pod_set.template.get("spec") or {}),
@@ -262,7 +262,7 @@ def _request(case: _Case, entries: Sequence[JsonObject]) -> JsonObject:
 
 
 def _merged(pod_sets: Sequence[PodSet], policy: str) -> list[list[PodSet]]:
-    """Pod sets that become one entry, in order."""
+    """The pod sets that are merged into one entry, in order."""
     if not policy:
         return [[pod_set] for pod_set in pod_sets]
     found: dict[str, list[PodSet]] = {}
@@ -282,7 +282,7 @@ def _likeness(pod_set: PodSet, policy: str) -> str:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of a manifest with their places."""
+    """The leaf values of a manifest with their paths."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flat(item, f"{path}.{key}")
@@ -294,7 +294,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def answer_of(request: Mapping[str, Any], case: _Case) -> CheckAnswer | None:
-    """What a request's conditions say of its check; None while they say nothing new."""
+    """The check's state from a request's conditions; None while they bring nothing new."""
     status = request.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("status") == "True"}
     admitted = case.workload.admitted_at is not None
@@ -331,8 +331,8 @@ def _retry(case: _Case, message: str) -> CheckAnswer:
 
 
 def _updates(case: _Case, details: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What the pods get: the name of their request, by which an autoscaler knows them, and the labels of their
-    nodes."""
+    """The pods' annotations with the name of their request, by which an autoscaler knows them, and their nodes'
+    labels."""
     selector = {
         entry["key"]: details[entry["valueFromProvisioningClassDetail"]]
         for entry in _selectors(case.config.pod_set_updates)

@@ -1,4 +1,4 @@
-"""Which replica of which pod set each live pod is."""
+"""Assigns live pods to replicas of pod sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduling.topology.ungater import rank_of
 
 
 class Replicas:
-    """What the annotations of live pods say, and what is given out to others from there."""
+    """The replicas of live pods by their annotations, and those assigned in this pass."""
 
     def __init__(self, pods: Sequence[JsonObject]) -> None:
         self._taken: dict[tuple[str, str], dict[int, str]] = {}
@@ -27,8 +27,8 @@ class Replicas:
         return workload_uid in self._with_pods
 
     def assign(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> int | None:
-        """The pod's replica: the one that it has, else its rank in the topology where that is free, else the first free
-        one of those that the pod set holds; None where there is none, or as many pods live as were admitted."""
+        """The pod's replica: its present one, else its rank in the topology if that is free, else the first free one
+        of the pod set. None if none is free, or as many pods live as were admitted."""
         taken = self._taken.get((workload_uid, pod_set.name), {})
         own, numbers = replica_of(pod), pod_set.replicas
         if own is not None and own in numbers and taken.get(own) == pod["metadata"]["uid"]:
@@ -48,7 +48,8 @@ class Replicas:
 
 
 def _rank(pod: JsonObject, pod_set: PodSetAdmission) -> int | None:
-    """Nodes of a pod set stand in the order of its topology's domains, so neighbours in rank get neighbouring nodes."""
+    """The nodes of a pod set are in the order of its topology's domains, so neighbours in rank get neighbouring
+    nodes."""
     if pod_set.topology is None:
         return None
     request = pod_set.topology_request or TopologyRequest()

@@ -1,8 +1,8 @@
-"""Telling a cluster what rows say and it has not heard: jobs start, stop and go; pods get their node and their slices.
+"""Pushes what rows say and the cluster does not know yet: jobs start, stop and end; pods get their nodes and slices.
 
-Everything follows from committed rows and from what the cluster shows now, so that a sweep may be cut off anywhere and
-the next one finishes it. One sweep at a time per cluster, held by a lock of the database session; no transaction is
-open while the cluster is being talked to.
+Everything follows from committed rows and the present state of the cluster, so an interrupted sweep is completed by
+the next one. There is one sweep at a time per cluster, guarded by a database lock; no transaction is open during
+requests to the cluster.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 @dataclass(slots=True)
 class PushReport:
-    """What one sweep did: workloads told, workloads refused by the cluster, pods bound, workloads that have stopped."""
+    """The result of a sweep: workloads pushed, workloads refused by the cluster, pods bound, workloads that have
+    stopped."""
 
     pushed: int = 0
     failed: int = 0
@@ -101,10 +102,10 @@ class PushReport:
 def push_pending(
     cluster: Cluster, client: ClusterClient | None = None, clock: Callable[[], float] = time.time
 ) -> PushReport:
-    """One sweep over a cluster, after the one that is at work; does nothing where another scheduler decides, or
-    if another waits too.
+    """Run one sweep over a cluster, after the running one. Does nothing if another scheduler decides there, or if
+    another sweep waits already.
 
-    A cluster that does not answer, or refuses to show its pods, is logged: what is unpushed stays so.
+    If the cluster does not answer, or refuses to list its pods, that is logged and the rest stays unpushed.
     """
     report = PushReport()
     if cluster.is_mirrored:
@@ -120,7 +121,7 @@ def push_pending(
             sweep.tell_of_makers()
             sweep.follow_pods(clock)
         except ClusterError as error:
-            _log.warning("The sweep of cluster %s ends early, what is unpushed stays so: %s", cluster.name, error)
+            _log.warning("The sweep of cluster %s ended early; the next one continues: %s", cluster.name, error)
     return report
 
 
@@ -146,7 +147,7 @@ class _Sweep:
         return datetime.fromtimestamp(self._clock(), UTC)
 
     def tell(self) -> None:
-        """Pushes each unpushed workload, in the order of their keys; one that is refused does not hold up others."""
+        """Push each unpushed workload in the order of keys. A refused one does not hold up the others."""
         due = (
             Q(push_retry_at=None) | Q(push_retry_at__lte=self._now()) | Q(push_sequence__gt=F("push_refused_sequence"))
         )
@@ -165,7 +166,8 @@ class _Sweep:
             after = rows[-1].pk
 
     def tell_of_makers(self) -> None:
-        """What makes jobs, and has no workload to wait for, is made, changed or removed in the cluster at once."""
+        """Create, change or delete objects that make jobs (such as CronJobs). They have no workload, so they never
+        wait."""
         rows = Job.objects.filter(cluster=self._cluster, kind__in=_MAKERS, found_in_cluster=False)
         changed = rows.exclude(pushed_generation=F("generation")) | rows.filter(deletion_requested_at__isnull=False)
         for row in changed.order_by("pk"):
@@ -197,7 +199,7 @@ class _Sweep:
         except ClusterUnreachable:
             raise
         except JobError as missing:
-            # What it refers to is not there: it may come.
+            # An object that it refers to is missing and may still be created.
             if not self._give_up(row, ClusterError(HTTPStatus.CONFLICT, "Conflict", str(missing))):
                 return
         except ClusterError as refusal:
@@ -206,7 +208,7 @@ class _Sweep:
         self._told.append((row.pk, row.push_sequence))
 
     def _mark_pushed(self) -> None:
-        """Notes what the cluster has heard; a row that has moved on stays unpushed by its newer sequence."""
+        """Record what was pushed. A row that changed meanwhile stays unpushed, because its sequence is newer."""
         if not self._told:
             return
         with unnoticed_transaction() as cursor:
@@ -228,7 +230,7 @@ class _Sweep:
         self._told.clear()
 
     def _give_up(self, row: Workload, refusal: ClusterError) -> bool:
-        """Ends a workload that the cluster will never start; another is told again, each time after a longer while."""
+        """Finish a workload that the cluster will never accept. Any other is pushed again, with growing delays."""
         _log.warning("Cluster %s refuses workload %s/%s: %s", self._cluster.name, row.namespace, row.name, refusal)
         if _is_for_good(refusal) and runs(row) and not self._is_there(row):
             key = (row.namespace, row.name)
@@ -254,7 +256,8 @@ class _Sweep:
         return Pod.objects.filter(workload=row).exists()
 
     def _look_up(self, rows: Sequence[Workload]) -> None:
-        """For many jobs of a kind one list costs less than asking for each; few are asked for when it is their turn."""
+        """For many jobs of a kind, one list costs less than a request for each. A few jobs are requested one by one
+        later."""
         self._places = places_of(self._cluster, rows)
         counts = Counter(row.job.kind for row in rows if row.job is not None)
         groups = [row.job.pk for row in rows if row.job is not None and row.job.kind == POD_GROUP]
@@ -294,7 +297,7 @@ class _Sweep:
     def _start(self, source: JobSource, row: Workload) -> None:
         there = self._there(source)
         if there is None and source.found_in_cluster:
-            return  # whoever made it has deleted it: the watcher sees to its workload
+            return  # its owner deleted it: the watcher handles its workload
         if source.kind.stopping is Stopping.DELETE_PODS:
             self._let_pods_wait(source, there)
             return
@@ -326,7 +329,8 @@ class _Sweep:
         return kind.is_suspended(there) and not kind.is_stopped(there)
 
     def _let_pods_wait(self, source: JobSource, there: JsonObject | None) -> None:
-        """A job whose pods wait, and not it, may have many workloads: what it says is told once a sweep."""
+        """For a job whose pods wait instead of the job: it may have many workloads, so its own state is pushed once
+        a sweep."""
         if source.uid in self._applied:
             return
         self._applied.add(source.uid)
@@ -338,7 +342,8 @@ class _Sweep:
             self._remove_unmarked_pods(source, there)
 
     def _remove_unmarked_pods(self, source: JobSource, there: JsonObject) -> None:
-        """Pods of a found job from before its templates had our gate: they may run, and are nobody's workload."""
+        """Delete pods of a found job that were created before its templates had our gate: they may run without a
+        workload."""
         selector = source.kind.selector_of_pods(there)
         pods = self._client.list(PODS, source.namespace, label_selector=selector).items if selector else ()
         for pod in pods:
@@ -369,7 +374,7 @@ class _Sweep:
         return there
 
     def _ready_for_change(self, kind: JobKind, there: JsonObject) -> JsonObject:
-        """A suspended job whose templates may be changed."""
+        """A suspended job, whose templates may be changed."""
         status = kind.status_before_change(there) if kind.is_suspended(there) else None
         if status is None:
             return there
@@ -379,10 +384,10 @@ class _Sweep:
         )
 
     def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
-        """One of ours is made; one that is found is taken over, and loses its gates when it gets its place."""
+        """Create a pod of ours. A found one is taken over, and loses its gates when it is bound."""
         mine = tuple(each for each in workload.pod_sets if source.pod_set in ("", each.name))
         if not mine:
-            raise CannotStart(f"the workload has no pod set {source.pod_set}, which its pod {source.name} belongs to")
+            raise CannotStart(f"the workload has no pod set {source.pod_set}, to which its pod {source.name} belongs")
         workload = replace(workload, pod_sets=mine)
         patch = None
         if there is not None and source.found_in_cluster:
@@ -395,7 +400,7 @@ class _Sweep:
             self._client.patch(PODS, source.namespace, source.name, patch)
 
     def _stop(self, source: JobSource, row: Workload) -> None:
-        """Its pods are told to go; that they have gone is seen later (`_confirm_stopped`)."""
+        """Delete its pods. `_confirm_stopped` notes later that they are gone."""
         there = self._there(source)
         if there is None:
             return
@@ -406,13 +411,13 @@ class _Sweep:
                 if not is_gated(there) or there["metadata"].get("deletionTimestamp"):
                     self._delete_pod(there)
             case Stopping.DELETE_PODS:
-                self._let_pods_wait(source, there)  # first, or the pod is replaced by one that runs
+                self._let_pods_wait(source, there)  # first, or a deleted pod would be replaced by one that runs
                 for pod in self._pods_of(row):
                     metadata = pod["metadata"]
                     self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _stop_ending(self, source: JobSource, row: Workload) -> None:
-        """Its job has ended, or is gone, and pods of it live on: they are told to go, and no others come."""
+        """Its job has ended or is gone while pods are left: delete them and let no others start."""
         there = self._there(source)
         if there is not None and not source.kind.outcome(there).finished:
             self._stop(source, row)
@@ -429,10 +434,10 @@ class _Sweep:
             self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _suspend(self, kind: JobKind, row: Workload, there: JsonObject) -> None:
-        """Suspends a job and gives it its templates back.
+        """Suspend a job and restore its templates.
 
-        A sweep may have been cut off between the two, so a suspended job counts as stopped only when no template of it
-        names a workload. Templates of a job that was never started are its owner's.
+        A sweep may be interrupted between the two, so a suspended job counts as stopped only when no template of it
+        names a workload. Templates of a job that was never started are left alone.
         """
         if kind.is_suspended(there) and kind.status_before_change(there) is None and not was_started(there):
             return
@@ -442,9 +447,9 @@ class _Sweep:
         self._change(kind, ready, lambda live: restore_patch(live, pod_sets, kind))
 
     def _withdraw(self, source: JobSource, row: Workload) -> None:
-        """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped.
+        """Delete a cancelled workload's job from the cluster; a found job is only stopped.
 
-        A pod can't be stopped but by deleting it, and one that never runs is of no use to anybody.
+        A pod can only be stopped by deleting it, and one that never runs is of no use.
         """
         there = self._there(source)
         if source.kind.stopping is Stopping.DELETE:
@@ -458,8 +463,8 @@ class _Sweep:
             self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
 
     def _there(self, source: JobSource) -> JsonObject | None:
-        """The row's job in the cluster. One of an earlier row of ours that has ended makes way; others are not ours to
-        touch."""
+        """The row's job in the cluster. An ended job of an earlier row of ours is deleted; other objects with the
+        name are not touched."""
         there = self._get(source)
         if there is None or is_job_of(there, source):
             return there
@@ -478,7 +483,7 @@ class _Sweep:
                 raise
             if source.kind.optional and not self._client.served([kind]):
                 what = f"the cluster does not serve {kind.api_version} {kind.kind}"
-                remedy = "install its operator, the job starts by itself"
+                remedy = "install its operator and the job starts by itself"
                 raise ClusterError(error.status, "NotServed", f"{what}: {remedy}") from error
             if self._client.get(NAMESPACES, "", namespace) is not None:
                 raise
@@ -490,7 +495,7 @@ class _Sweep:
         return self._client.list(PODS, row.namespace, label_selector=selector, field_selector=LIVE_PODS).items
 
     def follow_pods(self, clock: Callable[[], float]) -> None:
-        """Binds pods that wait for us, and notes which evicted workloads have none left."""
+        """Bind pods that wait for us, and find evicted workloads without pods."""
         with_jobs_held = Workload.objects.filter(
             cluster=self._cluster, job__isnull=False, quota_reserved_at__isnull=False
         ).exclude(status=WorkloadStatus.FINISHED)
@@ -504,7 +509,7 @@ class _Sweep:
         note_gone_replicas(self._cluster, pods)
 
     def _credible(self, pods: Sequence[JsonObject]) -> list[JsonObject]:
-        """The pods whose labels name a workload or a job of their own namespace: anyone can write a label."""
+        """The pods whose labels name a workload or job of their own namespace. Anyone can write a label."""
         workloads = {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
         jobs = {uid for pod in pods if (uid := uid_label(pod, JOB_UID_LABEL))}
         rows = Workload.objects.filter(cluster=self._cluster)
@@ -521,7 +526,7 @@ class _Sweep:
         ]
 
     def _confirm_stopped(self, pods: Sequence[JsonObject]) -> None:
-        """An evicted workload's quota is free when no pod of it is left, and no more can come."""
+        """An evicted workload's quota is released when it has no pod left and no more can be created."""
         stopping = Workload.objects.filter(
             cluster=self._cluster,
             job__isnull=False,
@@ -550,19 +555,19 @@ class _Sweep:
 
 
 def _is_for_good(refusal: ClusterError) -> bool:
-    """Whether the cluster will never take it, however often it is asked: it can't read it, does not serve its kind, or
-    holds a rule against it."""
+    """Whether the cluster will never accept the object: it is malformed, its kind is not served, or it violates a
+    rule."""
     if refusal.not_found:
         return "could not find the requested resource" in refusal.message
     return refusal.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 def _in_one_line(refusal: ClusterError) -> str:
-    """The cluster's words, as long as Kubernetes keeps a message."""
+    """The cluster's message, cut to the length that Kubernetes keeps."""
     return " ".join(str(refusal).split())[:_MAX_ERROR]
 
 
 def is_job_of(there: JsonObject, source: JobSource) -> bool:
-    """Whether an object in the cluster is the job of that row, rather than another of the same name."""
+    """Whether an object in the cluster is the job of that row, rather than another one of the same name."""
     metadata = there["metadata"]
     return source.uid in (metadata.get("uid"), (metadata.get("labels") or {}).get(JOB_UID_LABEL))

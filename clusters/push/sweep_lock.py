@@ -1,4 +1,5 @@
-"""One sweep over a cluster at a time, held by locks of the database's sessions: they go when their holder dies."""
+"""Allows one sweep at a time per cluster, by advisory locks of database sessions, which are released when their
+holder dies."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from accounts.models import Cluster
 
 WORKING: Final = 0x6B777075
 _WAITING: Final = 0x6B777077
-"""The first halves of the advisory locks' keys; the second is the cluster's."""
+"""The first halves of the advisory lock keys; the second half is the cluster's key."""
 _MAX_WAIT: Final = "30s"
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
 @contextmanager
 def sweep_lock(cluster: Cluster) -> Iterator[bool]:
-    """Whether it is this sweep's turn.
+    """Whether this sweep may run. One sweep runs and one waits for it.
 
-    One sweep works and one waits for it to end. Any other may leave: the one that waits reads rows after the present
-    moment, and so will see whatever called for a sweep.
+    Any other may be skipped: the waiting one will read rows later than now, so it will see every change that called
+    for a sweep.
     """
     mine = False
     with connection.cursor() as cursor:

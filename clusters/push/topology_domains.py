@@ -1,7 +1,7 @@
-"""Pods of topology-aware workloads get the domain that was assigned to them, by rank where they state it.
+"""Assigns pods of topology-aware workloads to their domains, by rank if they state one.
 
-Where devices were decided too, each replica has its node and nothing is left to do here. Else the pods wait at our
-gate, and the labels of their domain become their node selector when it opens; the cluster's own scheduler binds them.
+If devices were assigned too, each replica already has its node. Otherwise the pods wait at our scheduling gate. When
+it is removed, they get the labels of their domain as node selector, and the cluster's own scheduler binds them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scheduling.topology.ungater import Domain, TopologyPod, domains_for_gated_p
 
 
 class TopologyDomains:
-    """Says where each waiting pod goes, given where the others of its pod set are."""
+    """Chooses the domain of each waiting pod, given the domains of the others in its pod set."""
 
     def __init__(self, pods: Sequence[JsonObject]) -> None:
         self._pods: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
@@ -34,8 +34,8 @@ class TopologyDomains:
     def selector(
         self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission, failed_nodes: Collection[str] = ()
     ) -> Mapping[str, str] | None:
-        """The labels of the pod's domain; empty without a topology, None while the assignment has no place for it:
-        while more pods live than were assigned, or the domain is a failed node that has not been replaced yet."""
+        """The labels of the pod's domain. Empty without a topology. None while the assignment has no place for the
+        pod: more pods live than were assigned, or the domain is a failed node that was not replaced yet."""
         topology = pod_set.topology
         if topology is None:
             return {}

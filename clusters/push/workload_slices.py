@@ -1,7 +1,7 @@
-"""Pods that a newer slice of their elastic job took over, and replicas whose pods are gone for good.
+"""Relabels pods of elastic jobs for the newer slice, and finds replicas whose pods are gone for good.
 
-A running Job's pod template can't change, so every pod of an elastic job comes with the name of the slice that started
-it. It is given the name of the slice that holds quota now.
+A running Job's pod template cannot change, so every pod of an elastic job has the name of the slice that started it.
+It gets the name of the slice that holds quota now.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _log = logging.getLogger(__name__)
 
 
 def handed_over(cluster: Cluster, client: ClusterClient, pods: Sequence[JsonObject]) -> list[JsonObject]:
-    """The pods as they are once those of replaced slices carry the name of the slice that holds quota now."""
+    """The pods, after those of replaced slices were relabelled with the slice that holds quota now."""
     heirs = _heirs(cluster, {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))})
     return [_renamed(client, pod, heirs) for pod in pods] if heirs else list(pods)
 
 
 def _heirs(cluster: Cluster, uids: Iterable[str]) -> dict[str, Workload]:
-    """By the uid of a slice that was replaced, the slice of its job that holds quota."""
+    """uid of a replaced slice -> the slice of its job that holds quota."""
     replaced = Workload.objects.filter(
         cluster=cluster,
         uid__in=list(uids),
@@ -64,7 +64,7 @@ def _renamed(client: ClusterClient, pod: JsonObject, heirs: dict[str, Workload])
     except ClusterUnreachable:
         raise
     except ClusterError as error:
-        # It is gone meanwhile, or the next sweep has better luck; whose it is does not depend on its label.
+        # The pod is gone, or the next sweep will try again. Its owner does not depend on the label.
         _log.info("Pod %s/%s keeps the name of its old slice: %s", metadata["namespace"], metadata["name"], error)
     named = {"labels": {**metadata["labels"], **labels}}
     return {
@@ -74,18 +74,18 @@ def _renamed(client: ClusterClient, pod: JsonObject, heirs: dict[str, Workload])
 
 
 def is_next_slice(row: Workload) -> bool:
-    """Whether a workload that may not run yet is a slice of a job that runs: one that waits to take over, or that has
-    taken over and waits for admission checks. The job goes on as it is."""
+    """Whether a workload that may not run yet is a slice of a running job: it waits to take over, or has taken over
+    and waits for admission checks. The job then runs on unchanged."""
     return REPLACED_SLICE in row.annotations and row.evicted_at is None
 
 
 def note_gone_replicas(cluster: Cluster, pods: Sequence[JsonObject]) -> int:
-    """Of elastic jobs that shrank, and of jobs some of whose pods are not needed again (reclaimable ones): note which
-    replicas have no pod any more, so that what they hold is free.
+    """Find the gone replicas of elastic jobs that shrank, and of jobs with reclaimable pods, so that their resources
+    are released.
 
-    `pods` are all live pods that are ours. The Job controller chooses which pods go, so more replicas than are needed
-    stay held until as many are seen gone; of several without a pod those with the highest numbers go, and one always
-    stays: a workload that holds devices is placed somewhere. Returns how many were noted.
+    `pods` are all live pods of ours. The Job controller chooses which pods end, so surplus replicas stay held until
+    that many pods are gone. Of several replicas without a pod those with the highest numbers are released. One
+    always stays, because a workload that holds devices needs a place. Returns how many replicas were released.
     """
     alive: dict[tuple[str, str], set[int]] = defaultdict(set)
     for pod in pods:

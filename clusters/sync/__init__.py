@@ -1,1 +1,1 @@
-"""From what a cluster reports to rows."""
+"""Stores what a cluster reports in rows."""

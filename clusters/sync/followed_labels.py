@@ -1,4 +1,4 @@
-"""Labels that the owner of a job that was found in the cluster may change there: its workload follows (pure)."""
+"""Labels that the owner of a found job may change in the cluster, and that its workload follows. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FOLLOWED: Final = (QUEUE_NAME, PRIORITY_CLASS)
 
 
 def relabelled(job: JsonObject, manifest: Mapping[str, Any]) -> JsonObject | None:
-    """The stored manifest with the queue and the priority class that the job names now; None if it names the same.
+    """The stored manifest with the job's present queue and priority class; None if they are unchanged.
 
-    A queue's label that was taken away changes nothing: the job stays where it is.
+    A removed queue label changes nothing: the job stays in its queue.
     """
     labels = dict((manifest.get("metadata") or {}).get("labels") or {})
     now = job["metadata"].get("labels") or {}

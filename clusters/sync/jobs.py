@@ -1,4 +1,4 @@
-"""What the cluster says of jobs -> how workloads end, and workloads for jobs that others made and labelled."""
+"""Syncs jobs of the cluster: records how they ended, and creates workloads for labelled jobs that others created."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class JobSync:
         self._defaults: dict[str, datetime] | None = None
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Apply lists and changes in the order in which they came."""
         self._now = datetime.fromtimestamp(now, UTC)
         self._defaults = None
         present: dict[str, JsonObject] = {}
@@ -80,7 +80,7 @@ class JobSync:
                 gone[uid] = item.object
             else:
                 present[item.object["metadata"]["uid"]] = item.object
-        # What is gone makes room for what came: a name, or a place in a group.
+        # Deleted jobs first, since a new one may have the name or the place in a group.
         self._lose(list(gone.values()))
         if listed:
             self._find_missing(present.values())
@@ -100,11 +100,11 @@ class JobSync:
                 self._follow_labels(job, row)
         self._record(known)
         if any(self._kind.is_suspended(job) for job in known.values()):
-            # The suspension was seen: an evicted workload may have stopped by it.
+            # The job is suspended now, so an evicted workload may have stopped.
             request_push(self._cluster.name)
 
     def _record(self, jobs: Mapping[int, JsonObject]) -> None:
-        """How jobs ended, and which of their pods are not needed again; by the keys of their rows."""
+        """Record how jobs ended, and which of their pods are reclaimable, by the keys of their rows."""
         endings = {pk: ending for pk, job in jobs.items() if (ending := ending_of(self._kind, job)) is not None}
         spare = {pk: pods for pk, job in jobs.items() if pk not in endings and (pods := self._reclaimable(job))}
         ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
@@ -122,7 +122,7 @@ class JobSync:
             record_reclaimable(self._cluster, pod_set, counts)
 
     def _reclaimable(self, job: JsonObject) -> dict[str, int]:
-        """How many pods of each pod set of a running job will not be needed again."""
+        """Per pod set of a running job, how many pods will not be needed again."""
         found = self._kind.reclaimable_pods(job, self._context())
         return {each["name"]: each["count"] for each in found or ()}
 
@@ -131,8 +131,8 @@ class JobSync:
         return context_of(StoredObjects(self._cluster)) if self._kind.refers_to else NO_CLUSTER
 
     def _follow_size(self, job: JsonObject, row: Job) -> None:
-        """A job that others made and whose pods wait, instead of it, is resized by them (`kubectl scale`): its workload
-        follows. Pods beyond its admission wait meanwhile."""
+        """Follow a resize (`kubectl scale`) of a found job whose pods wait instead of the job. Pods beyond its
+        admission wait meanwhile."""
         scales = row.annotations.get(ELASTIC_JOB) == "true" or self._kind.stopping is Stopping.DELETE_PODS
         if not (scales and row.found_in_cluster and row.deletion_requested_at is None):
             return
@@ -150,7 +150,7 @@ class JobSync:
             _log.warning("%s of cluster %s can't be resized: %s", row, self._cluster.name, errors)
 
     def _relabelled(self, job: JsonObject, row: Job) -> JsonObject | None:
-        """The manifest of a found job whose owner has named another queue or priority class since."""
+        """The manifest of a found job whose owner changed its queue or priority class."""
         if not row.found_in_cluster or row.deletion_requested_at is not None:
             return None
         if self._cluster.is_mirrored or self._kind.outcome(job).finished:
@@ -161,7 +161,8 @@ class JobSync:
         return relabelled(job, row.manifest)
 
     def _follow_labels(self, job: JsonObject, row: Job) -> None:
-        """Another queue or priority class: a waiting workload follows, one with quota as far as Kueue allows it."""
+        """Move a workload to another queue or priority class: a pending one always, one with quota as far as Kueue
+        allows."""
         manifest = self._relabelled(job, row)
         uid = str(job["metadata"]["uid"])
         if manifest is None or manifest["metadata"]["labels"] == self._refused_labels.get(uid):
@@ -175,7 +176,7 @@ class JobSync:
             _log.warning("%s of cluster %s can't follow its labels: %s", row, self._cluster.name, errors)
 
     def _submit(self, job: JsonObject) -> None:
-        """A job with a queue's label that was made in the cluster gets a workload, and is suspended until admitted."""
+        """Create a workload for a job with a queue label, and suspend the job until it is admitted."""
         metadata = job["metadata"]
         if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
             return  # pods that are workloads of their own come by themselves
@@ -188,10 +189,10 @@ class JobSync:
             if ours is not None:
                 self._create(ours)
         except (ClusterError, JobError) as error:
-            # What it depends on is not there, or not known: it is tried again with each list.
+            # An object that it refers to is missing or unknown. It is tried again with each list.
             _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, error)
         except Conflict as conflict:
-            # Its name is another's, who may go: it is tried again with each list.
+            # The name belongs to another workload, which may end. It is tried again with each list.
             _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, conflict)
         except (ManifestErrors, DataError) as errors:
             self._refuse(metadata["uid"], key_of(job), errors)
@@ -247,7 +248,7 @@ class JobSync:
         request_push(self._cluster.name)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
-        """Jobs that were deleted in the cluster: those that others made take their workload along, ours come again."""
+        """Handle deleted jobs: a found job takes its workload along, a job of ours is created again."""
         rows = self._rows(jobs)
         lost = [row for row in rows.values() if not row.deletion_requested_at]
         self._without_job(lost)
@@ -256,7 +257,7 @@ class JobSync:
         self._end_orphans(list(left.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "name")))
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
-        """Jobs that should be in the cluster and were not in a whole list of it."""
+        """Find jobs that should be in the cluster and are missing in a complete list."""
         there = {key for job in present for key in keys_of(job)}
         told = Q(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
         rows = (
@@ -273,17 +274,18 @@ class JobSync:
         self._without_job([row for row in missing.values() if self._is_gone(row)])
 
     def _is_gone(self, row: Job) -> bool:
-        """Whether the cluster says of this one job that it is not there: a list may be older than the rows, and a job
-        that was made in between is not in it."""
+        """Whether the cluster confirms that this job does not exist. A list may be older than the rows and lack a
+        job created since."""
         try:
             there = self._client.get(self._kind.resource, row.namespace, row.name)
         except ClusterError as error:
-            _log.info("Whether %s is gone from cluster %s is not known: %s", row, self._cluster.name, error)
+            _log.info("Could not check whether %s is gone from cluster %s: %s", row, self._cluster.name, error)
             return False
         return there is None or row_key(row) not in keys_of(there)
 
     def _without_job(self, rows: Collection[Job]) -> None:
-        """OwnerNotFound for jobs that were not ours, or that go by themselves once ended; ours are pushed anew."""
+        """Finish workloads of missing found jobs with OwnerNotFound, and of jobs that delete themselves after their
+        end; push ours again."""
         orphaned: list[tuple[str, str]] = []
         found = [row for row in rows if row.found_in_cluster]
         again: list[uuid.UUID] = []
@@ -305,15 +307,15 @@ class JobSync:
         record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
 
     def _free_names(self, rows: Iterable[Job]) -> None:
-        """Jobs that others made and that are gone: another one may have the name now."""
+        """Free the names of deleted found jobs, since another job may have the name now."""
         gone = Job.objects.filter(pk__in=[row.pk for row in rows], deletion_requested_at=None)
         gone.update(deletion_requested_at=self._now or timezone.now())
 
     def _rows(self, jobs: Sequence[JsonObject]) -> dict[tuple[str, str], Job]:
         """The rows of these jobs, by namespace and name.
 
-        A job is known by its row's uid in its label, or by the uid that the cluster gave it. Anyone can write a label:
-        it counts on a job of the row's namespace and name only.
+        A job is identified by its row's uid in its label, or by the cluster's uid. Anyone can write a label, so it
+        counts only if the namespace and name match the row's.
         """
         keys = {key for job in jobs for key in keys_of(job)}
         rows = Job.objects.filter(
@@ -338,7 +340,8 @@ def _name(job: JsonObject) -> str:
 
 
 def keys_of(job: JsonObject) -> list[tuple[str, str, str]]:
-    """(namespace, name, uid) by which a job may be known: the cluster's uid, and our label's if it is a uid at all."""
+    """The identities of a job as (namespace, name, uid): with the cluster's uid, and with our label's if it is a
+    valid uid."""
     found = [(*key_of(job), str(job["metadata"]["uid"]))]
     label = (job["metadata"].get("labels") or {}).get(JOB_UID_LABEL, "")
     try:
@@ -354,7 +357,7 @@ def row_key(row: Job) -> tuple[str, str, str]:
 
 
 def as_submitted(job: JsonObject) -> JsonObject:
-    """The manifest without what a server adds, so that it reads like one that was handed in."""
+    """The manifest as submitted, without the fields that a server adds."""
     metadata: dict[str, Any] = {
         key: value
         for key, value in job["metadata"].items()

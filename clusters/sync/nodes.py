@@ -1,4 +1,4 @@
-"""What the cluster says of its nodes -> node and device rows, and the workloads whose node failed."""
+"""Syncs nodes of the cluster to node and device rows, and records workloads whose node failed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NodeSync:
         self._failed: set[str] = set()
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Apply lists and changes in the order in which they came."""
         changed = False
         for item in items:
             if isinstance(item, Listing):
@@ -50,21 +50,21 @@ class NodeSync:
             wake_scheduler(self._cluster.name)
 
     def tick(self, now: float) -> None:
-        """Notes nodes that have not been ready for too long."""
+        """Record nodes that have not been ready for too long."""
         for name, since in self._not_ready_since.items():
             if now - since >= FAILED_AFTER_SECONDS and name not in self._failed:
                 self._failed.add(name)
                 self._tell_of_failure(name)
 
     def _replace(self, nodes: Iterable[JsonObject], now: float) -> bool:
-        # Rows that somebody has removed meanwhile are stored again.
+        # Store rows again that were deleted meanwhile.
         stored = set(Node.objects.filter(cluster=self._cluster).values_list("name", flat=True))
         self._seen = {name: observed for name, observed in self._seen.items() if name in stored}
         changed, present = False, set()
         for node in nodes:
             present.add(node["metadata"]["name"])
             changed |= self._store(node, now)
-        # Nodes that were applied as manifests are nobody's but their manifests' to remove.
+        # Nodes applied as manifests are deleted only through manifests.
         gone = Node.objects.filter(cluster=self._cluster, api_version="").exclude(name__in=present)
         for name in list(gone.values_list("name", flat=True)):
             changed |= self._remove(name, now)
@@ -81,7 +81,7 @@ class NodeSync:
         try:
             return sync_node(self._cluster.pk, observed, self._vendors(), moment)
         except DataError as error:
-            # Anyone who may edit a node can write what no row can hold; the other nodes must not wait for it.
+            # An editor of a node can write values that no row can hold. Other nodes must not be held up by it.
             _log.error("Node %s of cluster %s can't be stored: %s", observed.name, self._cluster.name, error)
             return False
 
@@ -113,7 +113,7 @@ class NodeSync:
 
 
 def _ready_since(node: JsonObject, now: float) -> float:
-    """When the Ready condition took its present value, not later than now."""
+    """When the Ready condition got its present status, at most now."""
     for condition in (node.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Ready" and condition.get("lastTransitionTime"):
             return min(now, parse_rfc3339(condition["lastTransitionTime"]))

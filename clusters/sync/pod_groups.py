@@ -1,4 +1,4 @@
-"""What the cluster says of plain pods that are jobs, or groups of them -> their rows, their groups, how they end."""
+"""Syncs plain pods, alone or in groups, to their rows: creation, changes and ends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PHASES: Final = {phase.value: phase for phase in MemberPhase}
 class PodGroupSync(JobSync):
     """Keeps the rows of plain pods in step with the pods of one cluster.
 
-    How a workload that is one pod ends is seen by `PodSync`, which knows the pods of all workloads.
+    `PodSync`, which knows the pods of all workloads, records how a workload that is one pod ends.
     """
 
     def __init__(self, cluster: Cluster, client: ClusterClient) -> None:
@@ -64,7 +64,7 @@ class PodGroupSync(JobSync):
         self._let_go(pods, rows)
 
     def _follow_all(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
-        """Another queue or priority class. The pods of a group follow when all of them name the same one."""
+        """Follow changes of queue or priority class. The pods of a group follow when all of them name the same one."""
         grouped: dict[int, list[JsonObject]] = defaultdict(list)
         for pod in pods:
             row = rows.get(key_of(pod))
@@ -83,7 +83,7 @@ class PodGroupSync(JobSync):
                 _log.debug("A group of cluster %s can't follow its pods' labels: %s", self._cluster.name, errors)
 
     def _let_go(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
-        """Ask the push to remove Kueue's finalizer from pods that are being deleted."""
+        """Request the removal of Kueue's finalizer from pods that are being deleted."""
         leaving = [
             row
             for pod in pods
@@ -93,7 +93,7 @@ class PodGroupSync(JobSync):
         self._tell(leaving)
 
     def _submit_all(self, pods: Iterable[JsonObject]) -> None:
-        """Submit gated pods with a queue's label that were made in the cluster: alone, or as members of their group."""
+        """Submit gated pods with a queue label that others created: alone, or as members of their group."""
         if self._cluster.is_mirrored:
             return
         grouped: dict[tuple[str, str], list[Submitted[JobManifest]]] = defaultdict(list)
@@ -112,7 +112,7 @@ class PodGroupSync(JobSync):
             self._submit_together(submissions)
 
     def _forget_namesakes(self, pods: Sequence[JsonObject]) -> None:
-        """Pods of the same names that others made before these: they must have gone."""
+        """Delete the rows of earlier found pods with the same names, which must be gone."""
         keys = {key_of(pod) for pod in pods}
         rows = Job.objects.filter(
             cluster=self._cluster, kind=POD, found_in_cluster=True, name__in={name for _, name in keys}
@@ -121,7 +121,8 @@ class PodGroupSync(JobSync):
             self._without_pods([row for row in rows if (row.namespace, row.name) in keys])
 
     def _submit_together(self, submissions: Sequence[Submitted[JobManifest]]) -> None:
-        """A group's pods at once; where that is refused one by one, so that a wrong one keeps none of the others."""
+        """Submit a group's pods at once; if that is refused, one by one, so that an invalid one does not keep out
+        the others."""
         try:
             with transaction.atomic():
                 apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
@@ -141,7 +142,7 @@ class PodGroupSync(JobSync):
             each.reason == MistakeReason.IN_USE for each in errors.errors
         )
         if in_use or isinstance(errors, Conflict):
-            # The name is another's, who may go: it is tried again with each list.
+            # The name belongs to another pod, which may end. It is tried again with each list.
             _log.info("Pod %s of cluster %s: %s", job.meta.key, self._cluster.name, errors)
             return
         self._refuse(job.uid, (job.meta.namespace, job.meta.name), errors)
@@ -167,7 +168,7 @@ class PodGroupSync(JobSync):
         self._without_pods([row for row in rows.values() if row.pk not in phases])
 
     def _end_singles(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
-        """Pods that ended and were gone before anybody had seen the end."""
+        """Finish pods that ended and were deleted before their end was seen."""
         for pod in pods:
             row, ending = rows.get(key_of(pod)), ending_of(self._kind, pod)
             if row is None or row.group_id is not None or ending is None or _phase(pod) is not MemberPhase.SUCCEEDED:
@@ -176,7 +177,7 @@ class PodGroupSync(JobSync):
             record_finished(self._cluster, keys, *ending, actor=_ACTOR, now=self._now)
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
-        """Pods that should be in the cluster and were not in a whole list of it."""
+        """Find pods that should be in the cluster and are missing in a complete list."""
         there = {key for pod in present if _concerns_us(pod) for key in keys_of(pod)}
         unfinished = Workload.objects.filter(cluster=self._cluster).exclude(status=WorkloadStatus.FINISHED)
         told = unfinished.filter(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
@@ -190,8 +191,8 @@ class PodGroupSync(JobSync):
         self._without_pods([row for row in rows.distinct() if row_key(row) not in there and self._is_gone(row)])
 
     def _without_pods(self, rows: Sequence[Job]) -> None:
-        """Pods that are gone: those that others made take their place along, those that were to go leave, ours come
-        again."""
+        """Handle deleted pods. A found pod gives up its place in the group; a pod that we stopped leaves; a pod of
+        ours is created again."""
         gone = [row for row in rows if row.group_id is not None and (row.found_in_cluster or row.deletion_requested_at)]
         alone = [row for row in rows if row.group_id is None and row.found_in_cluster]
         keys = [key for row in alone for key in row.workloads.values_list("namespace", "name")]
@@ -203,7 +204,7 @@ class PodGroupSync(JobSync):
         self._tell([row for row in rows if not (row.found_in_cluster or row.deletion_requested_at or row.phase)])
 
     def _tell(self, rows: Iterable[Job]) -> None:
-        """Has the cluster told again what the rows say of these pods."""
+        """Push the rows of these pods again."""
         owners = {row.group_id or row.pk for row in rows}
         if owners:
             tell_again(self._cluster, list(Job.objects.filter(pk__in=owners).values_list("uid", flat=True)))
@@ -216,6 +217,6 @@ def _concerns_us(pod: JsonObject) -> bool:
 
 
 def _phase(pod: JsonObject) -> MemberPhase | None:
-    """How a pod ended by itself. One that was stopped has not ended: its place is told of otherwise."""
+    """How a pod ended by itself. A stopped pod has not ended."""
     phase = _PHASES.get((pod.get("status") or {}).get("phase", ""))
     return phase if phase is not None and ended_by_itself(pod) else None

@@ -1,4 +1,4 @@
-"""What a pod's manifest says of how it fares: why it is not ready yet, or how it ended."""
+"""Reads from a pod's manifest why it is not ready, or how it ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_RESTARTS: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class PodStatus:
-    """`reason` is Kubernetes' own word; empty for a pod that runs and is ready."""
+    """`reason` is Kubernetes' own; empty for a pod that runs and is ready."""
 
     reason: str = ""
     message: str = ""
@@ -25,7 +25,7 @@ class PodStatus:
 
 
 def pod_status(manifest: JsonObject) -> PodStatus:
-    """The pod's own reason, else its scheduling's, else that of the first container that waits or has failed."""
+    """The pod's own reason, else the scheduler's, else that of the first container that waits or has failed."""
     status, spec = manifest.get("status") or {}, manifest.get("spec") or {}
     entries = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     reason, message = _reason(status, entries)
@@ -41,7 +41,7 @@ def pod_status(manifest: JsonObject) -> PodStatus:
 
 
 def why_not_ready(pods: Sequence[PodStatus]) -> str:
-    """What keeps the pods of a workload from starting, in the cluster's words; empty where it says nothing."""
+    """What keeps the pods of a workload from starting, in the cluster's words; empty if unknown."""
     stuck = [pod for pod in pods if pod.reason == UNSCHEDULABLE]
     if not stuck:
         return ""

@@ -1,4 +1,4 @@
-"""What the cluster says of its pods -> pod rows, workloads' progress, slices and amounts that others take."""
+"""Syncs pods of the cluster to pod rows, workloads' progress, and slices and amounts that others use."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _KNOWN_COLUMNS: Final = (
 
 @dataclass(slots=True)
 class _Pod:
-    """What is remembered of a pod."""
+    """What is kept in memory about a pod."""
 
     namespace: str
     name: str
@@ -80,8 +80,7 @@ class _Pod:
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What the scheduler's books say of a workload: whether its pods' amounts are on them, and on which nodes they
-    are."""
+    """The scheduler's reservation for a workload: whether its pods' requests are reserved, and their nodes."""
 
     placed: bool = False
     nodes: frozenset[str] = frozenset()
@@ -92,7 +91,7 @@ _NOTHING: Final = _Decided()
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the rows say of a pod's workload."""
+    """The rows' facts about a pod's workload."""
 
     namespace: str
     name: str
@@ -111,17 +110,17 @@ class _Known:
 
     @property
     def tells_why(self) -> bool:
-        """Whether its condition has the cluster's words, which may be out of date."""
+        """Whether its condition has a message of the cluster, which may be out of date."""
         return self.readiness.get("message") not in PODS_READY_MESSAGES.values()
 
     def counts(self, pod: _Pod) -> bool:
-        """Whether a pod that has ended is as good as ready. A group asks for fewer pods then (`count`)."""
+        """Whether a pod that has ended counts as ready. A group needs fewer pods then (`count`)."""
         return pod.phase == "Succeeded" and self.job_kind != POD_GROUP
 
 
 @dataclass(slots=True)
 class _Batch:
-    """What one batch of changes touched."""
+    """The workloads and nodes affected by one batch of changes."""
 
     stored: dict[str, _Pod] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
@@ -145,7 +144,7 @@ class PodSync:
         self._vendors = VENDORS
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came, and stores what follows from all of them."""
+        """Apply lists and changes in the order in which they came, and store what follows from all of them."""
         batch = _Batch()
         settings = self._cluster.device_plugin_configuration.get("settings") or {}
         self._vendors = configured_vendors(settings, VENDORS)
@@ -172,7 +171,7 @@ class PodSync:
             request_push(self._cluster.name)
 
     def tick(self, now: float) -> None:
-        """Pods whose workload no longer holds their slices count as external from now on."""
+        """Count pods as external once their workload no longer holds their slices."""
         placed = {key for key, decided in self._decided.items() if decided.placed}
         if not placed:
             return
@@ -248,13 +247,13 @@ class PodSync:
         return {str(row.uid): _known(row) for row in rows}
 
     def _record_progress(self, known: Mapping[str, _Known], now: datetime) -> None:
-        """Pods ready, not ready any more, and (of workloads that are one pod) ended."""
+        """Record pods that became ready, are no longer ready, or (for single-pod workloads) ended."""
         ready: dict[tuple[bool, bool], list[tuple[str, str]]] = defaultdict(list)
         waiting: dict[tuple[str, str], str] = {}
         for uid, workload in known.items():
             if not workload.running:
                 continue
-            # A label can be written by anyone: it counts in the workload's namespace only.
+            # Anyone can write a label, so it counts only in the workload's namespace.
             pods = [self._pods[pod] for pod in self._of_workload.get(uid, ())]
             pods = [pod for pod in pods if pod.namespace == workload.namespace]
             self._record_ended(workload, pods, now)
@@ -271,7 +270,7 @@ class PodSync:
         record_pods_waiting(self._cluster, waiting, now=now)
 
     def _record_ended(self, workload: _Known, pods: Iterable[_Pod], now: datetime) -> None:
-        """A job that is its pod ends with it; one that is being stopped has not ended."""
+        """A workload that is one pod ends with it. A pod that is being stopped has not ended."""
         if workload.job_kind != POD:
             return
         for pod in pods:
@@ -280,7 +279,8 @@ class PodSync:
                 record_finished(self._cluster, [key], pod.finished, pod.message, now=now)
 
     def _record_external(self, batch: _Batch, now: float) -> None:
-        """Slices and amounts that no reservation of ours stands for, of pods bound or promised a node by HAMi."""
+        """Store slices and requests without a reservation of ours, of pods that are bound or that HAMi has assigned
+        to a node."""
         found = {uid: held for uid, pod in self._pods.items() if (held := self._external_of(pod)) is not None}
         holding = [
             ExternalPod(self._pods[uid].namespace, self._pods[uid].name, uid, held)
@@ -304,17 +304,17 @@ class PodSync:
         return self._decided.get((pod.namespace, pod.workload_uid), _NOTHING)
 
     def _is_foreign(self, pod: _Pod) -> bool:
-        """Whether what a pod asks of its node is on no books: it is not ours, or on a node that was not decided."""
+        """Whether a pod's requests are not reserved: it is not ours, or on another node than assigned."""
         decided = self._decided_of(pod)
         if pod.ended or not (pod.node or pod.found is not None):
             return False
         return not decided.placed or bool(pod.node and decided.nodes and pod.node not in decided.nodes)
 
     def _external_of(self, pod: _Pod) -> FoundAllocation | None:
-        """What a pod holds of devices that nobody decided for it.
+        """The devices a pod holds without a decision of ours.
 
-        A pod of ours that runs where it was decided holds what was decided, whatever its annotations say: where they
-        say something else `drift/` shows it.
+        A pod of ours on its assigned node holds what was assigned, whatever its annotations say; differences are
+        shown in `drift/`.
         """
         decided = self._decided_of(pod)
         if pod.ended or (decided.placed and (not pod.node or not decided.nodes or pod.node in decided.nodes)):
@@ -323,7 +323,7 @@ class PodSync:
 
 
 def _init_done(manifest: JsonObject) -> bool:
-    """Whether all init containers succeeded, so that what they alone held is free, as HAMi counts."""
+    """Whether all init containers succeeded, so that what only they held is free, as in HAMi."""
     ends = [
         (entry.get("state") or {}).get("terminated") or {}
         for entry in (manifest.get("status") or {}).get("initContainerStatuses") or ()
@@ -333,7 +333,7 @@ def _init_done(manifest: JsonObject) -> bool:
 
 
 def _devices(found: FoundAllocation) -> str:
-    """The devices that a pod's annotations name; none where they cannot be read."""
+    """The devices in a pod's annotations; none if they are unreadable."""
     return orjson.dumps(sorted({held.uuid for held in found.slices})).decode()
 
 
@@ -348,7 +348,7 @@ def _usage(pods: Iterable[_Pod]) -> dict[str, dict[str, int]]:
 
 
 def _has_place(pod_set: PodSet) -> bool:
-    """Whether what its pods use is on the scheduler's books already: with devices, or in a topology."""
+    """Whether the scheduler has reserved its pods' node requests: with devices, or in a topology."""
     return bool(pod_set.nodes) or bool((pod_set.topology_assignment or {}).get("levels"))
 
 
@@ -375,7 +375,7 @@ def _known(row: Workload) -> _Known:
 
 
 def _needed(row: Workload, pod_sets: Sequence[PodSet]) -> int:
-    """How many pods have to be ready. Those of a group that succeeded are not run again, also after an eviction."""
+    """How many pods must be ready. Pods of a group that succeeded are not run again, even after an eviction."""
     if row.job is not None and row.job.kind == POD_GROUP:
         return sum(max(0, pod_set.count - pod_set.reclaimable_count) for pod_set in pod_sets)
     return sum(pod_set.admitted_count or 0 for pod_set in pod_sets)
@@ -409,7 +409,8 @@ def _observed(manifest: JsonObject, workload_uid: str) -> _Pod:
 
 
 def _requests(spec: Mapping[str, Any]) -> Mapping[str, int]:
-    """What the pod asks for. Of its spec only that is read: newer clusters know words elsewhere in it that we don't."""
+    """The pod's requests. Other parts of the spec are not read, because newer clusters may have values we do not
+    know."""
     asking = {name: spec[name] for name in ("containers", "initContainers", "overhead", "resources") if spec.get(name)}
     return pod_requests(PodTemplate.from_manifest({"spec": asking}))
 

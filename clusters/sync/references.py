@@ -1,4 +1,4 @@
-"""What the cluster says of objects that jobs refer to -> their rows."""
+"""Syncs objects that jobs refer to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReferenceSync:
         self._kind = kind
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Apply lists and changes in the order in which they came."""
         present: dict[Key, JsonObject] = {}
         gone: set[Key] = set()
         listed = False
@@ -40,6 +40,6 @@ def _key(obj: JsonObject) -> Key:
 
 
 def _kept(obj: JsonObject) -> JsonObject:
-    """The part that says something of pods."""
+    """The part of the object that concerns pods."""
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {"name": name_of(obj)},
             "spec": obj.get("spec") or {}}  # fmt: skip

@@ -1,6 +1,7 @@
-"""Watching a cluster: one thread per kind follows it, one applies what they say, in batches, through the services.
+"""Watches a cluster: one thread per kind follows it, and one thread applies the changes in batches, through the
+services.
 
-Nothing depends on having seen every event: lists come again from time to time, and after a failure of the database.
+Nothing depends on seeing every event: lists are repeated from time to time, and after a database failure.
 """
 
 from __future__ import annotations
@@ -72,9 +73,10 @@ _Syncs = dict[Kind, tuple[_Sync, ...]]
 
 
 class Watcher:
-    """One cluster's watcher.
+    """The watcher of one cluster.
 
-    * relist_seconds: how often each kind is listed anew.
+    * relist_seconds: how often each kind is listed again.
+
     * clock: seconds since the epoch.
     """
 
@@ -141,23 +143,23 @@ class Watcher:
             except ClusterError as error:
                 if not self._may_be_missing(kind, error):
                     raise
-                _log.error("%s of %s can't be read, and so don't count: %s", kind.plural, self._client.server, error)
+                _log.error("%s of %s cannot be read, so they are ignored: %s", kind.plural, self._client.server, error)
             else:
                 self.apply([(kind, listing)])
 
     @staticmethod
     def _may_be_missing(kind: Kind, error: ClusterError) -> bool:
-        """Whether the rest goes on without the kind: this account may not read it, or its operator has just gone. It is
+        """Whether to go on without the kind: this account may not read it, or its operator was just removed. It is
         tried again with each list."""
         forbidden = kind in _MAY_BE_FORBIDDEN and error.status == HTTPStatus.FORBIDDEN
         return forbidden or (error.not_found and kind in _OPTIONAL)
 
     def note_served(self, served: Iterable[Kind]) -> None:
-        """Which of the optional kinds the cluster serves: the others are not asked for, and their jobs say so."""
+        """Record which optional kinds the cluster serves. Others are not requested, and their jobs say so."""
         now = frozenset(served)
         came = self._named(now - self._served)
         if came:
-            # What the cluster refused because it did not serve the kind is told again at once.
+            # Push again at once what the cluster refused because it did not serve the kind.
             waiting = Workload.objects.filter(cluster=self._cluster, job__kind__in=came, push_retry_at__isnull=False)
             with unnoticed_transaction():
                 waiting.update(push_retry_at=None)
@@ -171,7 +173,7 @@ class Watcher:
         return sorted(kind.kind for kind in kinds)
 
     def apply(self, items: list[_Item]) -> None:
-        """Applies a batch, nodes first: slices and pods refer to them."""
+        """Apply a batch, nodes first, because slices and pods refer to them."""
         by_kind: dict[Kind, list[Listing | WatchEvent]] = defaultdict(list)
         for kind, item in items:
             by_kind[kind].append(item)
@@ -185,7 +187,7 @@ class Watcher:
                 sync.apply(by_kind[kind], now)
 
     def tick(self) -> None:
-        """What time alone brings about."""
+        """Do what depends on time alone."""
         now = self._clock()
         self._nodes.tick(now)
         self._pods.tick(now)
@@ -268,7 +270,8 @@ def _in_order() -> Iterable[Kind]:
 
 
 def _gather(inbox: queue.Queue[_Item]) -> list[_Item]:
-    """The next items: waits for the first, then takes what comes within a moment, so that bursts are one batch."""
+    """The next items: waits for the first, then collects what comes within a moment, so that bursts become one
+    batch."""
     try:
         items = [inbox.get(timeout=_TICK_SECONDS)]
     except queue.Empty:
@@ -283,7 +286,7 @@ def _gather(inbox: queue.Queue[_Item]) -> list[_Item]:
 
 
 class _Reflectors:
-    """A thread for each kind that is followed. Kinds that the cluster begins or ceases to serve come and go."""
+    """A thread for each followed kind. Threads start and stop as the cluster begins or ceases to serve kinds."""
 
     def __init__(self, client: ClusterClient, relist_seconds: float, inbox: queue.Queue[_Item]) -> None:
         self._client = client
@@ -300,12 +303,12 @@ class _Reflectors:
             threading.Thread(target=_feed, args=(reflector, self._inbox), name=kind.plural, daemon=True).start()
 
     def follow_served(self, optional: Collection[Kind], every_seconds: float, stopped: threading.Event) -> None:
-        """Asks from time to time which kinds are served, and follows those."""
+        """Check from time to time which kinds are served, and follow those."""
         while not stopped.is_set():
             try:
                 served = _chosen(self._client.served(optional))
             except ClusterError as error:
-                _log.warning("What %s serves is not known: %s", self._client.server, error)
+                _log.warning("Could not find out which kinds %s serves: %s", self._client.server, error)
             else:
                 for kind in [kind for kind in self._running if kind in optional and kind not in served]:
                     self._running.pop(kind).stop()

@@ -58,4 +58,4 @@ def outlive(processes: Processes) -> None:
 
 def sweeps(processes: Processes) -> int:
     """How many sweeps have ended: the cluster does not answer any."""
-    return processes.log("push").count("ends early")
+    return processes.log("push").count("ended early")

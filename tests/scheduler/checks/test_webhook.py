@@ -122,11 +122,11 @@ def test_retry_gives_the_quota_back_for_a_while(cluster: Cluster, engine: Engine
     [
         (500, b"", "500"),
         (302, b"", "302"),
-        (200, b"not json", "not what is asked for"),
-        (200, {"state": "Perhaps"}, "not what is asked for"),
+        (200, b"not json", "does not have the required form"),
+        (200, {"state": "Perhaps"}, "does not have the required form"),
     ],
 )
-def test_a_useless_answer_is_said_and_tried_again_later(
+def test_an_invalid_answer_is_reported_and_retried(
     cluster: Cluster, engine: Engine, receiver: Receiver, status: int, answer: Any, said: str
 ) -> None:
     receiver.status, receiver.answer = status, answer
