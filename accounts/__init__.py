@@ -1,1 +1,1 @@
-"""Who is who: clusters, namespaces, users' roles, and what a user may see."""
+"""Clusters, namespaces, users' roles, and what a user may see."""

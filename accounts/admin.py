@@ -1,4 +1,4 @@
-"""Pages of clusters and of who may do what."""
+"""Admin pages of clusters and role bindings."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,7 +48,7 @@ class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
             raise forms.ValidationError('Expected a list of addresses, such as ["http://10.0.0.7:9394/metrics"].')
         for url in urls:
             if not isinstance(url, str) or urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).netloc:
-                raise forms.ValidationError(f"{url!r} is no http(s) URL.")
+                raise forms.ValidationError(f"{url!r} is not an http(s) URL.")
         return urls
 
 

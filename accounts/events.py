@@ -22,7 +22,7 @@ _SCHEDULE_QUEUE: Final = "scheduler"
 _PUSH_QUEUE: Final = "push"
 
 _COLLAPSE_MILLISECONDS: Final = 1000
-"""How long a wake-up stands for those that follow it, unless the task takes it sooner (`wake_taken`)."""
+"""A wake-up replaces all later ones for this long, unless the task takes it sooner (`wake_taken`)."""
 _PAUSE_SECONDS: Final = 1.0
 """After Redis did not answer, the tick alone wakes the engine for this long."""
 

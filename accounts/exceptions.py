@@ -55,7 +55,7 @@ class PreconditionFailed(KueuewebError):
 
 
 class PreconditionRequired(KueuewebError):
-    """A write that would replace what somebody else may have changed, and does not say what it has read."""
+    """A write that would replace changes of others, without a precondition."""
 
     reason = "PreconditionRequired"
     current: Mapping[str, Any] | None = None

@@ -1,9 +1,9 @@
-"""Requests that we send to addresses which somebody has written down: webhooks of admission checks, telemetry.
+"""Requests to URLs that users configured: webhooks of admission checks, telemetry.
 
-Our processes reach what a tenant, or an admin of one cluster, does not: the cloud's metadata service, which gives out
-keys. So an address is looked at after the name is resolved, the connection goes to the address that was looked at (a
-name that means another one a moment later gains nothing), redirects are errors, and proxies of the environment, which
-would resolve the name themselves, are not used.
+Our processes can reach addresses that a tenant or the admin of one cluster cannot, such as the cloud's metadata
+service, which hands out credentials. So the resolved address is checked, the connection goes to exactly that address
+(a changed name has no effect), redirects are errors, and proxies of the environment, which would resolve the name
+themselves, are not used.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _TLS(urllib.request.HTTPSHandler):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the request to an address that nobody wrote down."""
+    """A redirect would lead to an address that was not configured."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

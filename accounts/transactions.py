@@ -1,8 +1,8 @@
-"""Transactions of those who know already what they write, and the order in which all of them lock rows.
+"""Transactions whose changes the scheduler need not read back, and the lock order of all transactions.
 
-The order is: the cluster's row, workloads by their keys, pod sets, nodes, devices, slices. The scheduler's batch holds
-the cluster's row while it writes the rest, and triggers raise a number there when others write hardware: whoever
-came to that row last would wait for a batch that waits for it.
+The order is: the cluster's row, workloads by key, pod sets, nodes, devices, slices. The scheduler's batch holds the
+cluster's row while it writes the rest, and triggers update that row when others write nodes or devices: locking it
+last would deadlock with a batch.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def hardware_transaction(cluster_id: int) -> Iterator[None]:
 
 @contextmanager
 def unnoticed_transaction() -> Iterator[CursorWrapper]:
-    """A transaction whose writes the database's triggers do not note, so that the scheduler does not read them back."""
+    """A transaction whose writes the triggers do not note, so that the scheduler does not read them back."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
         yield cursor

@@ -1,4 +1,4 @@
-"""Every read of queues' rows that is not trivial."""
+"""The complex read queries of queues."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -33,14 +33,13 @@ _POSITIONS: Final = f"""
 
 
 def queue_time() -> RawSQL:
-    """The time that orders a queue: creation, unless a check or a time-out evicted the workload: then the eviction
-    (Kueue's queue-order timestamp)."""
+    """Kueue's queue-order timestamp: the creation, or the eviction if a check or a timeout evicted the workload."""
     return RawSQL(_QUEUED_AT, [], output_field=models.DateTimeField())  # noqa: S611 (our own constant)
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePositions:
-    """What to list of a ClusterQueue's waiting workloads: those behind position `after`, `limit` of them at most."""
+    """The part of a ClusterQueue's pending list to return: at most `limit` workloads after position `after`."""
 
     cluster_id: int
     cluster_queue: str

@@ -1,4 +1,4 @@
-"""Every request knows who asks, and what is refused is written down."""
+"""Records in every request who makes it, and audits refused requests."""
 
 import re
 import uuid
@@ -26,9 +26,9 @@ Handler = Callable[[HttpRequest], HttpResponse]
 
 
 def audited(handler: Handler) -> Handler:
-    """Gives the request an id, tells the database who changes something, and records what is refused (403).
+    """Give the request an id, tell the database who makes changes, and record refusals (403).
 
-    A tool that asks again and again for what it may not read is recorded once a minute; a refused write always is.
+    Repeated refused reads of one user are recorded once a minute; every refused write is recorded.
     """
 
     def handle(request: HttpRequest) -> HttpResponse:

@@ -28,7 +28,7 @@ class DeviceThrottle(SimpleRateThrottle):
 
 
 class CodeThrottle(SimpleRateThrottle):
-    """Twenty codes a minute of one user: nobody guesses the code of somebody else's command line."""
+    """Twenty codes a minute per user, so that nobody can guess the code of another user's command line."""
 
     scope = "device-code"
     rate = "20/min"

@@ -145,7 +145,7 @@ def _read_fair_sharing(block: FieldReader, old: bool) -> bool:
         block.error(
             "preemptionStrategies",
             f"must be one of {'; '.join(', '.join(words) for words in STRATEGY_LISTS)}",
-            f"Known are {', '.join(PreemptionStrategy)}.",
+            f"Supported values: {', '.join(PreemptionStrategy)}.",
             MistakeReason.NOT_SUPPORTED,
         )
     elif not strategies and not old:
@@ -180,7 +180,7 @@ def _read_resources(top: FieldReader) -> None:
     if prefixes and check is QuotaCheckStrategy.IGNORE_UNDECLARED:
         block.error(
             "quotaCheckStrategy",
-            "can't be IgnoreUndeclared beside excludeResourcePrefixes",
+            "must not be IgnoreUndeclared together with excludeResourcePrefixes",
             "Keep one of the two.",
             MistakeReason.FORBIDDEN,
         )

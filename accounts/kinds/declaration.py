@@ -204,7 +204,7 @@ def no_check(reading: Reading) -> None:
 
 
 def nobody(cluster: Cluster, name: str) -> str:
-    """Nothing holds an object of this kind."""
+    """For kinds whose objects nothing uses."""
     return ""
 
 
@@ -223,7 +223,7 @@ class Kind(ManifestKind):
     complete: Callable[[ObjectMeta], ObjectMeta] = lambda meta: meta
     """What an API server adds to the metadata."""
     users: Callable[[Cluster, str], str] = nobody
-    """What still holds the object of this name, in words; empty: it may go."""
+    """What still uses the object of this name, as a message; empty: it may be deleted."""
     core: Callable[[Any, Mapping[str, Any]], Any] | None = None
     """The rules' value of a row, from the row and the fields that they know."""
     dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

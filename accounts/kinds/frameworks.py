@@ -10,7 +10,7 @@ from scheduling.manifest.field_reader import suggestion
 
 POD: Final = "pod"
 _OF_GATED_PODS: Final = frozenset({"deployment", "leaderworkerset.x-k8s.io/leaderworkerset", "statefulset"})
-"""Those whose pods wait, and not they: without `pod` nobody would gate these."""
+"""Kinds whose pods are gated instead of the job. Without `pod` nothing would gate them."""
 FRAMEWORKS: Final = _OF_GATED_PODS | frozenset(
     {
         POD,
@@ -61,5 +61,5 @@ def read_frameworks(block: FieldReader) -> None:
             remedy = suggestion(name, sorted(FRAMEWORKS))
             block.error("frameworks", f'Unsupported value: "{name}"', remedy, MistakeReason.NOT_SUPPORTED)
         elif name in _OF_GATED_PODS and POD not in names:
-            rule = f'"{name}" needs "{POD}" beside it: its pods are gated by that'
+            rule = f'"{name}" requires "{POD}" as well, which gates its pods'
             block.error("frameworks", rule, f'Add "{POD}".', MistakeReason.REQUIRED)

@@ -18,10 +18,10 @@ class AuditVerb(StrEnum):
 
 
 class AuditRecord(models.Model):
-    """One line of the audit. Triggers write it (`scheduler/migrations/0006`), and another refuses to change it.
+    """An audit entry. Triggers write it (`scheduler/migrations/0006`), and another trigger refuses changes.
 
-    Columns that say who acts have defaults in the database: what the request told it (`accounts.services.actor`), and
-    the process otherwise.
+    The columns about the user have defaults in the database: what the request told it (`accounts.services.actor`),
+    otherwise the process.
     """
 
     id = models.BigAutoField(primary_key=True)

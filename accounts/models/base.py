@@ -44,7 +44,7 @@ class ClusterObject(models.Model):
 
 
 class EditedObject(models.Model):
-    """What people edit: it says who was the last."""
+    """An object that people edit; records the last editor."""
 
     changed_by = models.CharField(
         max_length=150, blank=True, default="", db_default="", help_text="Who wrote it last, as events name them."

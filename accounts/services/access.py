@@ -36,13 +36,13 @@ OPEN_KINDS: Final = frozenset(
         "Device",
     }
 )
-"""What everybody who has any role may read: one cannot ask for a flavor or a priority without knowing its name."""
+"""Readable by every user with any role: a job cannot name a flavor or priority class without knowing its name."""
 
 TREE_KINDS: Final = frozenset({"Cohort", "ClusterQueue", "LocalQueue"})
 """What a queue admin may change, as long as it is and stays below its cohort."""
 
 SECRET_KINDS: Final = frozenset({"RoleBinding", "AuditRecord"})
-"""Who may do what, and who did what, is not for everybody who may look at the rest."""
+"""Kinds that not every reader of a cluster may read: role bindings and the audit."""
 
 RIGHTS: Final[Mapping[Role, frozenset[Verb]]] = {
     Role.VIEWER: frozenset({"view"}),
@@ -146,7 +146,7 @@ class Access:
 
 
 def bindings_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[RoleBinding]:
-    """The bindings of a user and of its groups, in all clusters; none of an anonymous or deactivated user."""
+    """The bindings of a user and of their groups in all clusters; none for anonymous and deactivated users."""
     if not isinstance(user, User) or not user.is_active:
         return RoleBinding.objects.none()
     groups = Group.objects.filter(user=user).values("name")

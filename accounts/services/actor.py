@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection
 
 @dataclass(slots=True)
 class Actor:
-    """Who asks for what, from where. `username` is empty until the request has shown who it is."""
+    """The user and origin of a request. `username` is empty until the request is authenticated."""
 
     username: str = ""
     credential: str = ""
@@ -48,7 +48,8 @@ def acting(actor: Actor) -> Iterator[Actor]:
 
 
 def act_as(username: str, credential: str) -> None:
-    """The request has shown who it is. Only requests that may change something tell the database: it costs a query."""
+    """Set the authenticated user of the request. Only requests that may change something tell the database, because
+    it costs a query."""
     actor = _actor.get()
     if actor is None:
         return

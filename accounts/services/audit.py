@@ -28,7 +28,7 @@ _log = logging.getLogger("kueueweb.audit")
 def record(
     verb: AuditVerb, kind: str, *, cluster: str = "", namespace: str = "", name: str = "", message: str = ""
 ) -> None:
-    """Write one line; who acts, and from where, the database fills in."""
+    """Write one audit entry. The database adds the user and origin."""
     tell_actor()
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, [verb, kind, cluster, namespace, name, message])

@@ -1,7 +1,8 @@
-"""The device authorization grant (RFC 8628): a command line asks, a person who is logged in says yes on a page.
+"""The device authorization grant (RFC 8628): a command line requests a login, and a logged-in person confirms it on
+a page.
 
-Requests live in the cache, for ten minutes, under the hash of the code that the command holds. The token is made when
-the command fetches it, so that it is stored nowhere.
+Requests are kept in the cache for ten minutes, under the hash of the command's code. The token is created when the
+command fetches it, so that it is stored nowhere.
 """
 
 import secrets

@@ -20,8 +20,8 @@ class Precondition:
     """Where the writer says so: in the header, or as `generation` in the body."""
 
     def check(self, kind: str, key: str, generation: int | None, changed_by: str = "") -> None:
-        """Raises `PreconditionFailed`; `generation` is the object's, read under its lock, None where it is absent.
-        `changed_by` is who wrote it last."""
+        """Raise `PreconditionFailed` unless the object is the one that was read. `generation` was read under the
+        object's lock; None if it does not exist. `changed_by` is its last editor."""
         if generation is None:
             rule = f"{kind} {key} does not exist"
             remedy = f"Leave {self.field} out to create it."

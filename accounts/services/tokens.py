@@ -30,9 +30,9 @@ def create_token(
     clusters: Sequence[str] = (),
     lifetime: timedelta | None = None,
 ) -> tuple[str, TokenDetails]:
-    """A new token, which nobody can read again, and what is kept of it. Raises LimitReached.
+    """Create a token, which is shown only once; returns it and what is stored of it. Raises LimitReached.
 
-    It lives for TOKEN_DAYS, or shorter. What it may be used for is never more than what its user may do.
+    It expires after TOKEN_DAYS or earlier. It never permits more than its user may do.
     """
     with transaction.atomic():
         _check_limit(user)
@@ -99,7 +99,7 @@ def token_name(token: AuthToken) -> str:
 
 
 def revoke_token(user: AbstractBaseUser, token_id: UUID) -> None:
-    """One token of the user is void. Raises NotFound for one that is not there, or is somebody else's."""
+    """Revoke a token of the user. Raises NotFound if it does not exist or belongs to another user."""
     deleted, _ = AuthToken.objects.filter(user_id=user.pk, details__id=token_id).delete()
     if not deleted:
         raise NotFound(f'token "{token_id}" not found')
@@ -117,7 +117,7 @@ class RevokeTokens:
         """Any password will do."""
 
     def password_changed(self, password: str, user: AbstractBaseUser | None = None) -> None:
-        """Whoever knew the old password may have made tokens with it."""
+        """Revoke all tokens: someone who knew the old password may have created some."""
         if user is not None and user.pk is not None:
             revoke_tokens(user)
 
@@ -126,6 +126,6 @@ class RevokeTokens:
 
 
 def revoke_of_inactive(sender: Any, instance: AbstractBaseUser, **_: Any) -> None:
-    """Receiver of post_save of users: who is switched off, and on again later, begins without tokens."""
+    """Receiver of post_save of users: a deactivated user loses all tokens, also for a later reactivation."""
     if not instance.is_active:
         revoke_tokens(instance)

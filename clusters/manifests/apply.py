@@ -39,7 +39,7 @@ from queues.services.workload_objects import apply_workloads
 from scheduling.manifest import LocatedError, MistakeReason
 
 User = AbstractBaseUser | AnonymousUser | None
-"""Who applies; None is somebody with the machine's own command line, who may do everything."""
+"""The user who applies; None for the local command line, which may do everything."""
 
 LOCAL_ACTOR = "manage.py"
 _MAX_SET_NAME = 253
@@ -114,7 +114,7 @@ def apply_documents(
 ) -> ApplyResult:
     """As `apply_manifests`, for documents that were read already, from several files perhaps."""
     if prune and not applied_set:
-        raise InvalidRequest("prune needs the name of a set: it removes what that set applied earlier.")
+        raise InvalidRequest("prune requires the name of a set, whose earlier objects it removes.")
     if len(applied_set) > _MAX_SET_NAME:
         raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
     objects, skipped = read_objects(documents, StoredObjects(cluster), skip_unsupported=skip_unsupported)
@@ -138,7 +138,7 @@ def apply_documents(
             transaction.set_rollback(dry_run)
     except IntegrityError as error:
         raise Conflict(
-            f"Somebody else stored one of these objects at this moment, so nothing was stored; apply again. {error}"
+            f"Another request stored one of these objects at the same time. Nothing was stored; apply again. {error}"
         ) from error
     return ApplyResult(tuple(applied), dry_run, tuple(skipped))
 
@@ -184,7 +184,7 @@ def _authorise(access: Access | None, objects: Sequence[Object], prune: bool) ->
         )
     if errors:
         raise NotPermitted(
-            f"{len(errors)} of {len(objects)} objects are not yours to apply; nothing was stored.", errors
+            f"{len(errors)} of {len(objects)} objects may not be applied by you; nothing was stored.", errors
         )
 
 

@@ -97,7 +97,7 @@ FOREIGN_GROUPS: Final = {
     "apps": "Kubernetes",
     "": "Kubernetes",
 }
-"""API groups that people bring along -> whose they are, to name a kind that is not taken."""
+"""API group -> its project, used in the error message for unsupported kinds."""
 
 
 def group_of(api_version: str) -> str:
@@ -115,7 +115,7 @@ def kind_named(word: str) -> ManifestKind:
     known = _known_words()
     kind = known.get(word.lower().partition(".")[0])
     if kind is None:
-        raise InvalidRequest(f'"{word}" is not a kind that is taken. {suggestion(word, KINDS)}')
+        raise InvalidRequest(f'"{word}" is not a supported kind. {suggestion(word, KINDS)}')
     return kind
 
 

@@ -117,7 +117,7 @@ class _Pruning:
 
     @staticmethod
     def _ending(row: Workload) -> str:
-        return "holds quota: it goes when its pods have stopped" if _holds_quota(row) else ""
+        return "holds quota: it is removed once its pods have stopped" if _holds_quota(row) else ""
 
 
 def _holds_quota(row: Workload) -> bool:

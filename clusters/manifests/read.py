@@ -109,7 +109,7 @@ def _read_object(
     top.close()
     if name in JOB_KINDS:
         for owned in owned_paths(content, path):
-            report.warn(owned, "is left out: only a scheduler or a device plugin writes it")
+            report.warn(owned, "is ignored: only a scheduler or a device plugin may write it")
     if len(report.errors) > mistakes:
         return None
     return Object(kind, _meta(kind, spec), Submitted(spec, report, api_version, path))
@@ -129,7 +129,10 @@ def _refuse_kind(top: FieldReader, api_version: str, name: str) -> None:
     if kind is not None and group_of(api_version) in {group_of(version) for version in kind.versions}:
         versions = ", ".join(kind.versions)
         top.error(
-            "apiVersion", f"is no version of {name} that is taken", f"Use {versions}.", MistakeReason.UNSUPPORTED_KIND
+            "apiVersion",
+            f"Unsupported value: not a supported version of {name}",
+            f"Use {versions}.",
+            MistakeReason.UNSUPPORTED_KIND,
         )
         return
     owner = FOREIGN_GROUPS.get(group_of(api_version))
@@ -153,7 +156,7 @@ def _refuse_twins(objects: Sequence[Object]) -> None:
         report.error(
             found.submitted.at("metadata.name"),
             found.meta.name,
-            f"{f'{found.kind.name} {found.meta.key}'.strip()} is in {where} of this call already",
-            "Keep one of the two, or apply them one after the other.",
+            f"{f'{found.kind.name} {found.meta.key}'.strip()} is also in {where} of this request",
+            "Keep one of them, or apply them in separate requests.",
             MistakeReason.DUPLICATE,
         )

@@ -49,7 +49,7 @@ def _read_item(item: FieldReader) -> dict[str, Any]:
     if type_ == LimitType.POD:
         for key in ("default", "defaultRequest"):
             if amounts[key]:
-                item.error(key, "may not be set for Pod", "Set it for Container.", MistakeReason.FORBIDDEN)
+                item.error(key, "may not be set for Pod", "Set it for type Container.", MistakeReason.FORBIDDEN)
     _check_order(item, amounts)
     for name, ratio in amounts["maxLimitRequestRatio"].items():
         if parse_quantity(ratio) < NANOS:
@@ -119,7 +119,7 @@ def _warn_of_devices(reading: Reading) -> None:
     devices = [name for name in hard if name.startswith(_LIMITS) and "/" in name]
     for name in devices:
         if parse_quantity(hard[name]) % NANOS:
-            reading.warn("hard", "is no whole number: it limits nothing, as in HAMi", entry=name)
+            reading.warn("hard", "is not a whole number and so limits nothing, as in HAMi", entry=name)
     for name in ("scopes", "scope_selector"):
         if devices and reading.values[name]:
             reading.warn(name, "limits of devices count for all pods, as in HAMi")

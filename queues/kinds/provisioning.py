@@ -30,7 +30,7 @@ def _parameter(value: str) -> str:
 def _read_resources(holder: FieldReader, key: str) -> list[str]:
     found: list[str] = []
     for name in holder.sequence(key, max_items=_MAX_RESOURCES):
-        broken = qualified_name(name) if isinstance(name, str) else "must be a text"
+        broken = qualified_name(name) if isinstance(name, str) else "must be a string"
         if broken:
             holder.error(key, f"{name!r}: {broken}")
         else:

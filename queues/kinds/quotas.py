@@ -202,7 +202,7 @@ class _GroupReader:
         elif seen and seen[-1] in covered and covered.index(seen[-1]) > covered.index(resource):
             cell.error(
                 "name",
-                "must stand in the order of coveredResources",
+                "must be in the order of coveredResources",
                 f"Use the order {', '.join(covered)} in each flavor.",
             )
 
@@ -213,12 +213,12 @@ class _GroupReader:
         lending = cell.amount(self._named("lendingLimit"), resource)
         if self._lending_within_nominal and lending is not None and lending > nominal:
             cell.error(
-                self._named("lendingLimit"), "must be at most nominalQuota", "One can't lend what one does not have."
+                self._named("lendingLimit"), "must be at most nominalQuota", "Lower lendingLimit or raise nominalQuota."
             )
         if not self._in_cohort:
             for key, limit in (("borrowingLimit", borrowing), ("lendingLimit", lending)):
                 if limit is not None:
-                    cell.warn(self._named(key), "has no effect without a cohort; Kueue would refuse it")
+                    cell.warn(self._named(key), "has no effect without a cohort; Kueue refuses it")
         amounts = {"nominalQuota": nominal, "borrowingLimit": borrowing, "lendingLimit": lending}
         texts = {key: str(cell.content.get(self._named(key))) for key, amount in amounts.items() if amount is not None}
         spellings = {key: text for key, text in texts.items() if text != format_amount(resource, amounts[key] or 0)}
@@ -324,5 +324,5 @@ def _read_flavor(flavor: FieldReader, resource: str, in_cohort: bool) -> QuotaSp
         quota.error("max", "must be at least min")
         return QuotaSpec(name, resource, least)
     if not in_cohort:
-        quota.warn("max", "has no effect without a cohort: there is nobody to borrow from")
+        quota.warn("max", "has no effect without a cohort to borrow from")
     return QuotaSpec(name, resource, least, borrowing_limit=most - least)

@@ -35,7 +35,7 @@ def of_topology(cluster: Cluster, name: str) -> str:
 def of_check(cluster: Cluster, name: str) -> str:
     """ClusterQueues that ask for it."""
     queues = ClusterQueue.objects.filter(cluster=cluster, admission_checks__contains=[{"name": name}])
-    return _listed("it is asked for by", queues.values_list("name", flat=True))
+    return _listed("it is required by", queues.values_list("name", flat=True))
 
 
 def of_cluster_queue(cluster: Cluster, name: str) -> str:

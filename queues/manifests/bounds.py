@@ -27,9 +27,10 @@ def size_mistake(content: Any, document: int = 0, path: str = "") -> LocatedErro
 
 
 def check_totals(specs: Iterable[WorkloadSpec]) -> None:
-    """Raises `ManifestErrors` for workloads whose pods ask for more in all than 64 bits hold.
+    """Raise `ManifestErrors` for workloads whose pods request more than 64 bits in total.
 
-    One request is checked where it is read. Kubernetes counts in 64 bits, so a cluster could not add these up.
+    Single requests are checked where they are read. Kubernetes counts in 64 bits, so a cluster could not add them
+    up.
     """
     mistakes = [mistake for spec in specs for mistake in _totals(spec)]
     if mistakes:
@@ -47,7 +48,7 @@ def _totals(spec: WorkloadSpec) -> list[LocatedError]:
             f"pod_sets.requests[{resource}]",
             str(total),
             f"must be below 2^63 in the resource's base unit for all pods together, is {total}",
-            "Ask for fewer pods, or for less in each.",
+            "Request fewer pods, or less per pod.",
         )
         for resource, total in totals.items()
         if total >= UNLIMITED

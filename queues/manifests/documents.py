@@ -169,7 +169,7 @@ class _Reader:
             raise self.hostile(
                 self._path(),
                 f"*{event.anchor}",
-                "anchors and aliases are not taken",
+                "YAML anchors and aliases are not supported",
                 "Write the value out in each place.",
             )
 
@@ -184,9 +184,9 @@ class _Reader:
 
     def _open(self, event: yaml.CollectionStartEvent, container: dict[str, Any] | list[Any]) -> None:
         if event.tag not in _COLLECTION_TAGS:
-            raise self.hostile(self._path(), event.tag, "tags are not taken", "Remove it.")
+            raise self.hostile(self._path(), event.tag, "YAML tags are not supported", "Remove it.")
         if self._stack and self._stack[-1].key is None and isinstance(self._stack[-1].container, dict):
-            raise self.malformed(self._path(), None, "a key must be a word, not a mapping or a list")
+            raise self.malformed(self._path(), None, "a key must be a string, not a mapping or a list")
         if len(self._stack) >= self._limits.depth:
             raise self.hostile(self._path(), len(self._stack), f"must not nest more than {self._limits.depth} deep")
         self._add(container)
@@ -211,7 +211,7 @@ class _Reader:
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
         text: str = event.value
         if event.tag is not None and event.tag not in _STRING_TAGS:
-            raise self.hostile(self._path(), event.tag, "tags are not taken", "Remove it.")
+            raise self.hostile(self._path(), event.tag, "YAML tags are not supported", "Remove it.")
         if event.implicit[0] and event.tag is None and (not text or text[0] in _MAY_BE_NO_TEXT):
             return _plain(text)
         self._check_text(text)

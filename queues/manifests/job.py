@@ -93,9 +93,9 @@ class Decided(TypedDict):
 
 
 def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -> str:
-    """The name of a job's workload: its kind, its name and a hash, so that a job made anew gets a new one.
+    """The name of a job's workload: its kind, its name and a hash, so that a recreated job gets a new name.
 
-    `extra` tells apart the workloads that one job has one after the other.
+    `extra` distinguishes the workloads that one job has over time.
     """
     text = "\n".join((kind, group, name, uid, *((extra,) if extra else ())))
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
@@ -144,7 +144,7 @@ def read_queue_name(top: FieldReader, meta: ObjectMeta) -> str:
     if keys.QUEUE_NAME in meta.labels or keys.QUEUE_NAME not in meta.annotations:
         return meta.labels.get(keys.QUEUE_NAME, "")
     place = top.at(f"metadata.annotations[{keys.QUEUE_NAME}]")
-    top.report.warn(place, "Kueue reads the queue's name from a label: it is taken, but make it a label")
+    top.report.warn(place, "Kueue reads the queue's name from a label; the annotation works here, but use the label")
     return _checked_name(top, "annotations", meta.annotations, keys.QUEUE_NAME)
 
 
@@ -152,7 +152,7 @@ def _hinted_priority_class(top: FieldReader, meta: ObjectMeta) -> str:
     if keys.PRIORITY_CLASS in meta.labels or keys.PRIORITY_CLASS not in meta.annotations:
         return ""
     place = top.at(f"metadata.annotations[{keys.PRIORITY_CLASS}]")
-    top.report.warn(place, "Kueue reads the priority class from a label: it is taken, but make it a label")
+    top.report.warn(place, "Kueue reads the priority class from a label; the annotation works here, but use the label")
     return _checked_name(top, "annotations", meta.annotations, keys.PRIORITY_CLASS)
 
 

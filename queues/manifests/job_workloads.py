@@ -162,7 +162,7 @@ def workload_specs(
         if queue_required and not job.queue_name and path not in {error.path for error in report.errors}:
             report.error(path, None, "Required value", "Name a LocalQueue of the namespace.", MistakeReason.REQUIRED)
     else:
-        report.error("kind", kind, f"is no kind of workload in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
+        report.error("kind", kind, f"is not a kind of workload in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
         raise UnsupportedKind(report.errors)
     top.close()
     if report.errors:

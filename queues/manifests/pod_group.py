@@ -12,7 +12,7 @@ from scheduling.manifest.syntax import dns_label
 
 POD: Final = "Pod"
 POD_GROUP: Final = "PodGroup"
-"""The kind of the row that stands for a group; no cluster has an object of it."""
+"""The kind of a group's row. No cluster has objects of it."""
 """Each role is a pod set, and a workload has at most that many."""
 _DEVICE_DOMAIN: Final = "hami.io"
 _TOPOLOGY_KEYS: Final = (
@@ -41,7 +41,7 @@ class PodGroupMember:
 
 
 def read_pod_group(top: FieldReader, pod: Mapping[str, Any]) -> PodGroupMember | None:
-    """The group of a pod whose group labels and annotations are known to be right; None where it names none."""
+    """The group of a pod whose group labels and annotations are valid; None if it names none."""
     metadata = pod["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     name = annotations.get(keys.POD_GROUP_NAME) or labels.get(keys.POD_GROUP_NAME)
@@ -58,7 +58,7 @@ def read_pod_group(top: FieldReader, pod: Mapping[str, Any]) -> PodGroupMember |
 
 
 def states_group(document: Mapping[str, Any]) -> bool:
-    """Whether a manifest that nobody has read yet is that of a pod of a group."""
+    """Whether an unread manifest is that of a pod of a group."""
     metadata = document.get("metadata")
     fields = [metadata.get(name) for name in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
     named = any(isinstance(field, Mapping) and field.get(keys.POD_GROUP_NAME) for field in fields)

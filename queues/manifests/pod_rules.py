@@ -1,4 +1,4 @@
-"""What Kubernetes refuses of the pods of a Job, a Pod or a Deployment, whose templates the API server reads itself."""
+"""Kubernetes' rules for the pods of a Job, Pod or Deployment, whose templates the API server validates."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -65,7 +65,7 @@ def _check_extended_resources(container: FieldReader) -> None:
         elif not _same_amount(requests[name], limits[name]):
             path = f"{container.at('resources')}.requests[{name}]"
             rule = f"must be equal to the limit of {name}, which is {limits[name]}"
-            container.report.error(path, requests[name], rule, "Give both one value.")
+            container.report.error(path, requests[name], rule, "Set both to the same value.")
 
 
 def _same_amount(first: object, second: object) -> bool:

@@ -30,7 +30,7 @@ def read_pod_set_updates(updates: Sequence[Any], pod_sets: Collection[str]) -> l
         if name not in pod_sets:
             fields.error("name", "must be a pod set of the workload", f"It has {', '.join(sorted(pod_sets))}.")
         elif name in names:
-            fields.error("name", "must not be there twice", "", MistakeReason.DUPLICATE)
+            fields.error("name", "Duplicate value", "", MistakeReason.DUPLICATE)
         names.add(name)
         found.append({key: value for key, value in read.items() if value})
     if report.errors:

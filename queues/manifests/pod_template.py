@@ -146,7 +146,7 @@ def _read_pod_spec(spec: FieldReader, runnable: bool) -> None:
         if runnable:
             spec.require("containers", "Add at least one container.")
         else:
-            spec.warn("containers", "there are none: Kubernetes would not run it")
+            spec.warn("containers", "Required value: Kubernetes does not run a pod without containers")
     spec.text_map("nodeSelector", key_syntax=qualified_name, value_syntax=label_value)
     read_tolerations(spec, "tolerations")
     _read_affinity(spec)
@@ -159,7 +159,9 @@ def _read_container(container: FieldReader, names: list[str]) -> None:
     _check_known(container, _CONTAINER_FIELDS)
     name = container.text("name", required=True, syntax=dns_label)
     if name and name in names:
-        container.error("name", "is the name of another container", "Rename one.", MistakeReason.DUPLICATE)
+        container.error(
+            "name", "Duplicate value: another container has this name", "Rename one.", MistakeReason.DUPLICATE
+        )
     names.append(name)
     _read_resources(container)
 
@@ -191,7 +193,7 @@ def _read_quantities(holder: FieldReader, key: str) -> None:
             if not quantities.has(name):
                 quantities.error(name, "must be a quantity, like 500m, 2 or 10Gi", "Add one.", MistakeReason.REQUIRED)
         elif nanos % NANOS and is_extended(name):
-            remedy = "For a part of a device ask for one, and for its memory or cores beside it."
+            remedy = "For part of a device, request one device together with memory or cores."
             quantities.error(name, "must be a whole number, as Kubernetes counts devices", remedy)
 
 

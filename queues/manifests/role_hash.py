@@ -1,7 +1,8 @@
-"""The hash that tells the roles of a pod group apart: pods whose specs ask for the same have the same.
+"""The hash that identifies the roles of a pod group: pods with equal specs, as far as scheduling is concerned, have
+equal hashes.
 
-It is taken over the JSON that Go's encoder makes of the part of the spec that decides where a pod may run, so fields
-have the order of the API's structures and quantities are written as Kubernetes writes them.
+It is computed over the JSON that Go's encoder produces of those parts of the spec, so fields are in the order of the
+API's structures and quantities in Kubernetes' form.
 """
 
 from __future__ import annotations

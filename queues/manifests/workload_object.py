@@ -123,7 +123,7 @@ def _read_pod_sets(spec: FieldReader) -> tuple[PodSetSpec, ...]:
 def _read_pod_set(item: FieldReader) -> PodSetSpec:
     count = item.integer("count", 1)
     if item.take("replicas") is not None:
-        item.warn("replicas", "is not Kueue's word: it is taken as count")
+        item.warn("replicas", "is not a field of Kueue: it is used as count")
         if not item.has("count"):
             count = item.integer("replicas", 1)
     least = item.optional_integer("minCount", minimum=1)
@@ -158,7 +158,7 @@ def _group_mistake(group: str, members: Sequence[PodSetSpec]) -> str:
     if all(member.count != 1 for member in members):
         return f"one pod set of group {group} must have count 1"
     if len({_main_level(member) for member in members}) > 1:
-        return f"the pod sets of group {group} must ask for the same topology"
+        return f"the pod sets of group {group} must request the same topology"
     return ""
 
 

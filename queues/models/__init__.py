@@ -1,4 +1,4 @@
-"""The rows of queues, one noun family per file."""
+"""The rows of queues, one family of nouns per file."""
 
 from queues.models.cluster_object import ClusterObject
 from queues.models.cluster_queue import ClusterQueue, Cohort, LocalQueue

@@ -1,10 +1,10 @@
-"""What jobs refer to in their cluster."""
+"""Objects that jobs reference in their cluster."""
 
 from django.db import models
 
 
 class ClusterObject(models.Model):
-    """An object of a cluster that says what the pods of jobs are, as the watcher last saw it (a training runtime)."""
+    """An object of the cluster that describes pods of jobs (such as a training runtime), as the watcher last saw it."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=63)

@@ -56,7 +56,7 @@ class ClusterQueue(EditedObject, ClusterObject):
 
 
 class LocalQueue(EditedObject, NamespacedObject):
-    """Kueue's LocalQueue: a namespace's door to a ClusterQueue."""
+    """Kueue's LocalQueue: a namespace's access to a ClusterQueue."""
 
     cluster_queue_name = models.CharField(max_length=253)
     stop_policy = models.CharField(max_length=16, default="None")

@@ -1,4 +1,4 @@
-"""The jobs that workloads come from."""
+"""The jobs that own workloads."""
 
 from django.db import models
 
@@ -6,10 +6,10 @@ from accounts.models.base import NamespacedObject
 
 
 class Job(NamespacedObject):
-    """A job of any kind (batch/v1 Job, v1 Pod, apps/v1 Deployment ...), kept as it was submitted.
+    """A job of any kind (batch/v1 Job, v1 Pod, apps/v1 Deployment ...), as it was submitted.
 
-    What is pushed to the cluster is derived from `manifest` and from the admission of the workloads that it owns. A
-    group of plain pods is a row of kind PodGroup, which owns the workload, and a row for each of its pods.
+    The object pushed to the cluster is derived from `manifest` and from the admission of its workloads. A group of
+    plain pods is a row of kind PodGroup, which owns the workload, and a row for each of its pods.
     """
 
     kind = models.CharField(max_length=63)

@@ -1,4 +1,4 @@
-"""What a namespace allows its pods, as Kubernetes states it, and what running a pod costs beside its containers."""
+"""Limits of a namespace's pods, as in Kubernetes, and the overhead of running a pod."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from accounts.models.base import ClusterObject, EditedObject, NamespacedObject
 
 
 class ResourceQuota(EditedObject, NamespacedObject):
-    """Kubernetes' ResourceQuota; here its limits of device memory and cores count, as in HAMi."""
+    """Kubernetes' ResourceQuota. As in HAMi, its limits of device memory and cores apply here."""
 
     hard = models.JSONField(default=dict, blank=True, help_text="{resource: quantity}")
     scopes = models.JSONField(default=list, blank=True)
@@ -20,7 +20,7 @@ class ResourceQuota(EditedObject, NamespacedObject):
 
 
 class LimitRange(EditedObject, NamespacedObject):
-    """Kubernetes' LimitRange: what containers get that ask for nothing, and the bounds of what may be asked for."""
+    """Kubernetes' LimitRange: defaults for containers without requests, and bounds of requests."""
 
     limits = models.JSONField(
         default=list,
@@ -36,7 +36,7 @@ class LimitRange(EditedObject, NamespacedObject):
 
 
 class RuntimeClass(EditedObject, ClusterObject):
-    """Kubernetes' RuntimeClass; the overhead of a pod that names it counts in its request."""
+    """Kubernetes' RuntimeClass. The overhead is added to the requests of pods that name it."""
 
     handler = models.CharField(max_length=63)
     pod_overhead = models.JSONField(default=dict, blank=True, help_text="{resource: quantity}: overhead.podFixed")

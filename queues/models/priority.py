@@ -1,4 +1,4 @@
-"""Where a workload's priority comes from."""
+"""Priority classes of workloads."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from accounts.models.base import ClusterObject, EditedObject
 
 
 class WorkloadPriorityClass(EditedObject, ClusterObject):
-    """Kueue's WorkloadPriorityClass; a change of value changes every unfinished workload that names it."""
+    """Kueue's WorkloadPriorityClass. A change of its value changes every unfinished workload that names it."""
 
     value = models.IntegerField()
     description = models.CharField(max_length=2048, blank=True)

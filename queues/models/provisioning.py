@@ -1,4 +1,4 @@
-"""What an admission check that asks an autoscaler for nodes asks for."""
+"""Parameters of admission checks that ask an autoscaler for nodes."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from accounts.models.base import ClusterObject, EditedObject
 
 
 class ProvisioningRequestConfig(EditedObject, ClusterObject):
-    """Kueue's ProvisioningRequestConfig: AdmissionChecks name it in their parameters."""
+    """Kueue's ProvisioningRequestConfig, which AdmissionChecks reference in their parameters."""
 
     provisioning_class_name = models.CharField(max_length=253)
     parameters = models.JSONField(default=dict, blank=True, help_text="{name: value} for the autoscaler")

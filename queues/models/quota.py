@@ -1,11 +1,12 @@
-"""Quota cells: how much of a resource, in a flavor, a ClusterQueue or a Cohort owns, may borrow and lends."""
+"""Quota of ClusterQueues and Cohorts: per flavor and resource, the nominal quota and the borrowing and lending
+limits."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class ResourceGroup(models.Model):
-    """Resources that are assigned one flavor together; `position` keeps Kueue's order."""
+    """Resources that get the same flavor; `position` keeps Kueue's order."""
 
     cluster_queue = models.ForeignKey(
         "queues.ClusterQueue", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups"
@@ -34,7 +35,8 @@ class ResourceGroup(models.Model):
 
 
 class FlavorQuota(models.Model):
-    """One cell: amounts are integers in base units (milli for cpu, bytes for memory, else whole units)."""
+    """The quota of one flavor and resource. Amounts are integers in base units (milli for cpu, bytes for memory,
+    else whole units)."""
 
     resource_group = models.ForeignKey(ResourceGroup, on_delete=models.CASCADE, related_name="quotas")
     flavor = models.CharField(max_length=253)

@@ -1,4 +1,4 @@
-"""Kinds of nodes that quota is given in."""
+"""Resource flavors, topologies and admission checks."""
 
 from django.db import models
 

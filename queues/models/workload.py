@@ -1,4 +1,4 @@
-"""Workloads: what waits, holds quota, runs and ends; all or nothing."""
+"""Workloads: pod sets that are pending, hold quota, run and finish as a whole."""
 
 from collections.abc import Collection
 from typing import Self
@@ -13,14 +13,16 @@ from accounts.models.base import NamespacedObject
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):
     def in_namespaces(self, namespaces: Collection[str] | None) -> Self:
-        """Those in one of the namespaces; None means all of them."""
+        """The rows in these namespaces; None means all namespaces."""
         return self if namespaces is None else self.filter(namespace__in=namespaces)
 
 
 class Workload(NamespacedObject):
-    """Kueue's Workload. `status`, the times, `reason` and `message` repeat what `conditions` say, for lists to filter.
+    """Kueue's Workload. `status`, the times, `reason` and `message` repeat `conditions`, so that lists can filter by
+    them.
 
-    Whoever writes one updates named columns under a condition, never by a bare save(): the scheduler writes here too.
+    Writers update named columns under a condition and never call save(), because the scheduler writes these rows
+    too.
     """
 
     job = models.ForeignKey("queues.Job", on_delete=models.CASCADE, null=True, blank=True, related_name="workloads")
@@ -121,9 +123,9 @@ class Workload(NamespacedObject):
 
 
 class PodSet(models.Model):
-    """A group of identical pods of a workload; the admission columns are empty while it holds no quota.
+    """A group of identical pods of a workload. The admission columns are empty while it holds no quota.
 
-    In `nodes` a replica that an elastic job has given up is null.
+    In `nodes`, a replica that an elastic job has released is null.
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets")
@@ -156,7 +158,7 @@ class PodSet(models.Model):
 
 
 class WorkloadEvent(models.Model):
-    """One step in a workload's life. Names are copied in, so that it outlives the workload."""
+    """An event in a workload's life. Names are copied in, so that it outlives the workload."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     workload_uid = models.UUIDField()

@@ -1,4 +1,4 @@
-"""Answers of admission checks: who may start, by the word of someone else (Kueue's `status.admissionChecks`)."""
+"""Sets the states of admission checks (Kueue's `status.admissionChecks`)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import AdmissionCheckStatus
 
 _MAX_MESSAGE: Final = 32_768
-"""Characters of a condition's message that Kubernetes keeps."""
+"""The length to which Kubernetes limits a condition's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckAnswer:
-    """What a check says of a workload.
+    """The answer of a check for a workload. `requeue_after_seconds` belongs to Retry.
 
-    `requeue_after_seconds` goes with Retry. `pod_set_updates` are labels, annotations, node selectors and tolerations
-    that the job's pods get when it starts, as in Kueue ({name, labels, annotations, nodeSelector, tolerations}); they
-    stand once the check is Ready.
+    `pod_set_updates` are labels, annotations, node selectors and tolerations that the job's pods get when it starts,
+    as in Kueue ({name, labels, annotations, nodeSelector, tolerations}). They apply once the check is Ready.
     """
 
     state: AdmissionCheckStatus
@@ -48,11 +47,10 @@ def set_check_state(
     actor: str,
     now: datetime | None = None,
 ) -> bool:
-    """Store the answer; the engine acts on it. Returns whether anything changed.
+    """Store the answer, on which the engine acts. Returns whether anything changed.
 
-    Raises `NotFound` for a missing workload or one that does not have the check, and `Conflict` when it holds no quota:
-    before that there is nothing to check, and an eviction has set every check back to Pending; `ManifestErrors` for
-    pod set updates that can't be.
+    Raises `NotFound` for a missing workload or check; `Conflict` if the workload holds no quota (then there is
+    nothing to check, and an eviction resets every check to Pending); `ManifestErrors` for invalid pod set updates.
     """
     now = now or timezone.now()
     with transaction.atomic():
@@ -92,7 +90,7 @@ def _refuse_out_of_turn(workload: Workload) -> None:
 
 
 def _write(stored: dict[str, Any], answer: CheckAnswer, now: datetime) -> bool:
-    """Put the answer into the stored state; False when it says nothing new."""
+    """Write the answer into the stored state. False if nothing changed."""
     if stored["state"] != answer.state:
         stored["lastTransitionTime"] = rfc3339(now)
     wanted: dict[str, Any] = {"state": answer.state.value, "message": answer.message[:_MAX_MESSAGE]}

@@ -14,7 +14,7 @@ _CONDITION_TYPES: Final = frozenset(type_.value for type_ in ConditionType)
 
 
 def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignment | None:
-    """A stored `{levels, domains: [{values, count}]}`; None where no topology was assigned."""
+    """A stored `{levels, domains: [{values, count}]}`; None without a topology."""
     if not value or not value.get("levels"):
         return None
     domains = tuple(TopologyDomain(tuple(domain["values"]), domain["count"]) for domain in value["domains"])
@@ -22,7 +22,7 @@ def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignm
 
 
 def write_topology_assignment(assignment: PodSetAssignment) -> dict[str, Any] | None:
-    """What `read_topology_assignment` reads, and `delayed` while the topology is still to come."""
+    """The form that `read_topology_assignment` reads; `delayed` while the topology is pending."""
     stored: dict[str, Any] = {}
     if assignment.topology_assignment is not None:
         stored["levels"] = list(assignment.topology_assignment.levels)
@@ -48,7 +48,7 @@ def read_check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
 
 
 def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, Any]]:
-    """Check states as Kubernetes writes them."""
+    """Check states in Kubernetes' form."""
     written: list[dict[str, Any]] = []
     for state in states:
         fields: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Thousands of rows in one statement each: COPY, which is some ten times as fast as the ORM's inserts."""
+"""Inserts thousands of rows in one statement with COPY, which is about ten times as fast as the ORM."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from psycopg import sql
 
 
 def next_ids(model: type[models.Model], count: int) -> list[int]:
-    """That many fresh primary keys of the model, so that rows that belong together can be copied together."""
+    """New primary keys of the model, so that rows that reference each other can be copied together."""
     query = sql.SQL("SELECT nextval(pg_get_serial_sequence({table}, 'id')) FROM generate_series(1, %s)").format(
         table=sql.Literal(model._meta.db_table)
     )
@@ -22,10 +22,10 @@ def next_ids(model: type[models.Model], count: int) -> list[int]:
 def copy_rows(
     model: type[models.Model], attributes: Sequence[str], rows: Iterable[Sequence[Any]], now: datetime
 ) -> None:
-    """Insert rows with COPY; each row gives the values of `attributes` (columns, so `cluster_id`), in order.
+    """Insert rows with COPY. Each row gives the values of `attributes` (columns, so `cluster_id`), in order.
 
-    Values of JSON columns come as JSON text (`json_text`). Columns that are not named get the model's default, and
-    those that the database fills itself are left to it. Errors are Django's (IntegrityError ...).
+    Values of JSON columns are JSON text (`json_text`). Columns that are not named get the model's default, except
+    those that the database fills. Errors are Django's (IntegrityError ...).
     """
     fixed = {
         field.attname: _default(field, now)

@@ -1,4 +1,4 @@
-"""Objects of a cluster that jobs refer to: stored as the watcher sees them, and looked up when a job is read."""
+"""Stores objects that jobs reference, as the watcher sees them, and finds them when a job is read."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from accounts.models import Cluster
 from queues.models import ClusterObject
 
 Key = tuple[str, str]
-"""Namespace and name."""
+"""(namespace, name)."""
 
 
 class StoredObjects:
-    """The objects of one cluster, for rules that only read."""
+    """Read access to the referenced objects of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -32,7 +32,7 @@ class StoredObjects:
 def store_cluster_objects(
     cluster: Cluster, kind: str, manifests: Mapping[Key, Mapping[str, Any]], *, gone: Collection[Key] | None
 ) -> None:
-    """Stores objects of a kind. `gone`: those that are there no more; None: all but these are."""
+    """Store objects of a kind. `gone` are those that no longer exist; None: all except the given ones."""
     with transaction.atomic():
         rows = ClusterObject.objects.filter(cluster=cluster, kind=kind)
         there = {(row.namespace, row.name): row for row in rows}

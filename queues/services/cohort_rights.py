@@ -1,4 +1,4 @@
-"""What a queue admin may touch: ClusterQueues, cohorts and LocalQueues below the cohorts that it is bound to."""
+"""The rights of a queue admin: the ClusterQueues, Cohorts and LocalQueues below their cohorts."""
 
 from collections.abc import Iterable
 
@@ -12,10 +12,10 @@ ObjectKey = tuple[str, str, str]
 
 
 def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]) -> None:
-    """Raises `NotPermitted` for objects of the tree that are there and not below the user's cohorts.
+    """Raise `NotPermitted` for existing objects that are not below the user's cohorts.
 
-    Asked before a change and after it, in its transaction: nothing is taken from others, and nothing is given away. The
-    cohort itself is not below itself: what its subtree has in all is for those who stand above.
+    Called before and after a change, in its transaction, so that no object is taken from others or given away. A
+    cohort is not below itself: the quota of its whole subtree is for those above it.
     """
     found = [key for key in objects if key[0] in TREE_KINDS and not access.may("submit", key[0], key[1])]
     if not found:
@@ -32,7 +32,7 @@ def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]
 
 
 def require_edit(access: Access, cluster: Cluster, kind: str, name: str) -> None:
-    """Raises `NotPermitted` unless the user may change this object, as a cluster admin or above it in the tree."""
+    """Raise `NotPermitted` unless the user may change this object, as a cluster admin or as queue admin above it."""
     if not access.may_in_tree(kind):
         access.require("submit", kind)
     require_below(access, cluster, [(kind, "", name)])
@@ -49,7 +49,7 @@ def queues_below(access: Access, cluster: Cluster) -> frozenset[str]:
 
 
 class _Tree:
-    """The tree of cohorts as the rows say it now."""
+    """The tree of cohorts by the present rows."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -57,7 +57,7 @@ class _Tree:
         self.queues = dict(ClusterQueue.objects.filter(cluster=cluster).values_list("name", "cohort_name"))
 
     def above(self, kind: str, namespace: str, name: str) -> frozenset[str] | None:
-        """The cohorts above an object; None where there is no such object. Parents may be missing, or form a cycle."""
+        """The cohorts above an object; None if it does not exist. Parents may be missing or form a cycle."""
         if kind == "Cohort":
             return self._ancestors(self._parents[name]) if name in self._parents else None
         if kind == "LocalQueue":

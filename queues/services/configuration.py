@@ -1,4 +1,4 @@
-"""Every write of a configuration object: replaced by what is submitted, deleted when nothing holds it any more."""
+"""All writes of configuration objects: replacement by what is submitted, and deletion once nothing uses the object."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -40,12 +40,12 @@ def apply_json(
     unread_is_refused: bool = False,
     now: datetime | None = None,
 ) -> Applied:
-    """Store one configuration object from our JSON; with `merge` the body is a merge patch of what is there.
+    """Store one configuration object from our JSON; with `merge` the body is a merge patch.
 
-    Raises `ManifestErrors`, which locates every mistake, and `PreconditionFailed` where the row, once locked, is not of
-    the generation that the precondition or `generation` in the body names. With `unread_is_refused` a write that
-    replaces quotas, or all of what is there, has to name one, else it raises `PreconditionRequired`. Raises
-    `MirroredFromCluster` where only the cluster itself changes its objects.
+    Raises `ManifestErrors` with every mistake; `PreconditionFailed` if the locked row's generation differs from the
+    precondition or from `generation` in the body; `PreconditionRequired` if `unread_is_refused` and the write
+    replaces quotas, or the whole object, without a precondition; `MirroredFromCluster` if only the cluster itself
+    may change its objects.
     """
     require_not_mirrored(cluster)
     now = now or timezone.now()
@@ -72,12 +72,12 @@ def apply_json(
 
 
 def _generation_in(body: Mapping[str, Any]) -> Precondition | None:
-    """What `generation` in a body asks for; who sends back what was read says by it what was read."""
+    """The precondition of `generation` in a body, which is there if a client sends back what it read."""
     generation = body.get("generation")
     if generation is None:
         return None
     if isinstance(generation, bool) or not isinstance(generation, int):
-        rule, remedy = "must be an integer", "Send it as it was read, or leave it out."
+        rule, remedy = "must be an integer", "Send the value that was read, or omit it."
         raise ManifestErrors([LocatedError(0, "generation", generation, rule, remedy, MistakeReason.WRONG_TYPE)])
     return Precondition(frozenset({str(generation)}), "generation")
 
@@ -91,9 +91,9 @@ def apply_objects(
     applied_set: str = "",
     now: datetime | None = None,
 ) -> list[Applied]:
-    """Store objects of one kind, each replacing the one of its name; within the caller's transaction.
+    """Store objects of one kind, each replacing the one of its name, within the caller's transaction.
 
-    Raises `ManifestErrors` where a field may not change any more or an object is being deleted: nothing is stored.
+    Raises `ManifestErrors`, and stores nothing, if a field is immutable or an object is being deleted.
     """
     now = now or timezone.now()
     rows = _rows(cluster, kind, [submitted.spec.meta for submitted in submissions])
@@ -120,14 +120,14 @@ def delete_object(
     precondition: Precondition | None = None,
     now: datetime | None = None,
 ) -> str:
-    """Delete a configuration object, now or, while something holds it, as soon as nothing does (Kueue's finalizer).
+    """Delete a configuration object, now or, while something uses it, as soon as nothing does (Kueue's finalizer).
 
-    Returns what holds it in words, empty when it is gone. Raises `NotFound`, `PreconditionFailed` and
+    Returns what uses it as a message; empty if it is deleted. Raises `NotFound`, `PreconditionFailed` and
     `MirroredFromCluster`.
     """
     require_not_mirrored(cluster)
     if kind not in KINDS:
-        raise InvalidRequest(f"{kind} is no configuration kind: use one of {', '.join(KINDS)}.")
+        raise InvalidRequest(f"Unsupported value: {kind} is not a configuration kind: use one of {', '.join(KINDS)}.")
     key = f"{namespace}/{name}" if namespace else name
     with transaction.atomic():
         if precondition is not None:
@@ -143,7 +143,7 @@ def delete_object(
 def delete_objects(
     cluster: Cluster, kind: Kind, keys: Sequence[str], *, actor: str, now: datetime | None = None
 ) -> dict[str, str] | None:
-    """Delete objects of a kind; the answer says what holds those that have to wait, and is None when none was there."""
+    """Delete objects of a kind. Returns why some have to wait; None if none exists."""
     now = now or timezone.now()
     metas = [ObjectMeta(key.rpartition("/")[2], key.rpartition("/")[0]) for key in keys]
     rows = _rows(cluster, kind, metas)
@@ -179,9 +179,9 @@ def set_check_active(cluster: Cluster, name: str, *, active: bool) -> bool:
 
 
 def finish_deletions(cluster: Cluster) -> int:
-    """Remove what is to be deleted and is held by nothing any more; returns how many rows that were.
+    """Delete rows that wait for deletion and are no longer used; returns their number.
 
-    What holds an object may itself be waiting, so this goes on until nothing more can go.
+    The user of an object may itself be waiting, so this repeats until no row can be deleted.
     """
     gone = 0
     while removed := _remove_unused(cluster):
@@ -200,7 +200,7 @@ def _remove_unused(cluster: Cluster) -> int:
 
 
 def manifest_of(row: Any) -> dict[str, Any]:
-    """The manifest of a configuration object's row, in the newest version; applied again it changes nothing."""
+    """The manifest of a configuration object's row, in the newest version. Applying it again changes nothing."""
     kind = KINDS[type(row).__name__]
     manifest = kind.write(kind.spec_of(row))
     manifest["metadata"] |= server_metadata(row)
@@ -208,7 +208,7 @@ def manifest_of(row: Any) -> dict[str, Any]:
 
 
 def objects(cluster: Cluster, kind: Kind) -> Any:
-    """The rows of a kind with what their specs need, in order."""
+    """The rows of a kind with everything their specs need, in order."""
     return kind.model.objects.filter(cluster=cluster).prefetch_related(*kind.prefetch)
 
 
@@ -221,7 +221,7 @@ def _rows(cluster: Cluster, kind: Kind, metas: Iterable[ObjectMeta]) -> dict[str
 
 
 class _Writer:
-    """Sorts submissions into new, changed and unchanged, then writes new ones and quotas in one statement each."""
+    """Sorts submissions into new, changed and unchanged ones, then writes new ones and quotas in one statement each."""
 
     def __init__(self, cluster: Cluster, kind: Kind, applied_set: str, actor: str, now: datetime) -> None:
         self._cluster = cluster
@@ -291,10 +291,10 @@ class _Writer:
             setattr(row, column, submitted.spec.values[column])
 
     def _check_version(self, submitted: Submitted[KindSpec], row: Any) -> None:
-        """Raises `Conflict` in Kubernetes' words for a manifest of a version that is past.
+        """Raise `Conflict` in Kubernetes' words for a manifest with an old resourceVersion.
 
-        An export of another cluster has other uids, and its versions say nothing of ours; one that changes nothing, as
-        when a file is applied twice, takes nothing back.
+        Not checked: an export of another cluster, which has other uids, and a manifest that changes nothing, such as
+        a file applied twice.
         """
         meta = submitted.spec.meta
         if not meta.resource_version or meta.uid not in ("", str(row.uid)):
@@ -314,7 +314,7 @@ class _Writer:
                 submitted.at("metadata.name") if not submitted.in_json else "name",
                 row.name,
                 f"this {self._kind.name} is being deleted: {self._kind.users(self._cluster, row.name)}",
-                "Wait until it is gone, then apply it anew.",
+                "Wait until it is deleted, then apply it again.",
                 MistakeReason.IN_USE,
             )
         for field in self._kind.stored:
@@ -323,7 +323,7 @@ class _Writer:
                     field.json_path if submitted.in_json else submitted.at(field.path),
                     None,
                     "field is immutable",
-                    f"Delete the {self._kind.name} and create it anew, or use another name.",
+                    f"Delete the {self._kind.name} and create it again, or use another name.",
                     MistakeReason.IMMUTABLE,
                 )
 
@@ -333,7 +333,8 @@ class _Writer:
 
 
 def _after(cluster: Cluster, kind: Kind, specs: Sequence[Any], actor: str, now: datetime) -> None:
-    """What follows from a change: a class's value is that of every unfinished workload which names it (Kueue)."""
+    """Apply the consequences of a change: a class's new value goes to every unfinished workload that names it
+    (Kueue)."""
     if kind.name != "WorkloadPriorityClass":
         return
     for spec in specs:
@@ -348,7 +349,7 @@ def _after(cluster: Cluster, kind: Kind, specs: Sequence[Any], actor: str, now: 
 
 
 def _check_global_defaults(cluster: Cluster, submissions: Sequence[Submitted[Any]]) -> None:
-    """Kubernetes takes one PriorityClass at most as the global default."""
+    """As in Kubernetes, only one PriorityClass can be the global default."""
     named = {submitted.spec.meta.name for submitted in submissions}
     others = list(
         PriorityClass.objects.filter(cluster=cluster, global_default=True)
@@ -362,7 +363,7 @@ def _check_global_defaults(cluster: Cluster, submissions: Sequence[Submitted[Any
             submitted.report.error(
                 submitted.at("globalDefault"),
                 True,
-                f"PriorityClass {others[0]} is the global default already",
+                f"PriorityClass {others[0]} is already the global default",
                 "Set its globalDefault to false first.",
                 MistakeReason.FORBIDDEN,
             )

@@ -1,9 +1,9 @@
-"""Elastic jobs that change their size while they hold quota.
+"""Resizes elastic jobs that hold quota (Kueue's workload slices).
 
-Kueue's elastic jobs by workload slices. One that grows: a new workload slice asks for all pods,
-is charged the difference only, and takes the old one's place when it is admitted, which is Finished then as
-WorkloadSliceReplaced. One that shrinks: the counts become less in place, and a slice that waits is withdrawn. There are
-two live slices at most: the one that holds quota and the one that waits; another size replaces the one that waits.
+A job that grows gets a new workload slice for all its pods. The slice is charged the difference only and replaces
+the old one when it is admitted; the old one is then Finished as WorkloadSliceReplaced. A job that shrinks gets lower
+counts in place, and a pending slice is withdrawn. There are two unfinished slices at most: one that holds quota and
+one that is pending, which another resize replaces.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,12 @@ from scheduling.model.vocabulary import WorkloadStatus
 _SLICE_KEYS: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
 Match = tuple[list[tuple[Workload, WorkloadSpec]], list[Workload], list[WorkloadSpec]]
-"""What is kept and becomes what, what is too much, what is missing."""
+"""Workloads to change with their new specs, workloads to remove, and specs to create."""
 
 
 def match_slices(row: Job, job: JobSpec, there: Sequence[Workload], wanted: Sequence[WorkloadSpec]) -> Match | None:
-    """How the slices of an elastic job that holds quota become what is wanted; None where that is nothing special."""
+    """How the slices of an elastic job that holds quota become the wanted workloads; None if no rule of slices
+    applies."""
     live = [workload for workload in there if workload.status != WorkloadStatus.FINISHED]
     holder = next((workload for workload in live if workload.quota_reserved_at is not None), None)
     if holder is None or not wanted or not _is_elastic(row, job):
@@ -46,7 +47,7 @@ def _is_elastic(row: Job, job: JobSpec) -> bool:
 
 
 def _fits_in(holder: Workload, spec: WorkloadSpec) -> bool | None:
-    """Whether no pod set asks for more pods than are there; None where more than the counts differs."""
+    """Whether no pod set requests more pods than before; None if more than the counts differs."""
     there, wanted = pod_set_specs(holder), spec.pod_sets
     if len(there) != len(wanted):
         return None
@@ -64,6 +65,6 @@ def _slice(row: Job, job: JobSpec, holder: Workload, spec: WorkloadSpec) -> Work
 
 
 def _with_slice(holder: Workload, spec: WorkloadSpec) -> dict[str, str]:
-    """The wanted annotations, and those that say which slice it is."""
+    """The wanted annotations, with those that identify the slice."""
     kept = {key: holder.annotations[key] for key in _SLICE_KEYS if key in holder.annotations}
     return {**spec.annotations, **kept}

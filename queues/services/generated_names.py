@@ -1,4 +1,4 @@
-"""Names for objects that asked for one with `generateName`, drawn again when somebody has them, as Kubernetes does."""
+"""Draws names for objects with `generateName`, again if a name is taken, as Kubernetes does."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def draw_names(
     given: Iterable[Key] = (),
     draw: Callable[[str], str] = generated_name,
 ) -> list[str]:
-    """A name for each (namespace, prefix), in order: none twice, none of `given`, and none that `stored` has.
+    """A name for each (namespace, prefix), in order: unique, not in `given`, and not in `stored`.
 
-    Of five random characters there are 14 million: 10,000 names under one prefix meet several times.
+    Five random characters give 14 million names, so among 10,000 names under one prefix several collide.
     """
     taken = set(given)
     names: list[str] = [""] * len(prefixes)

@@ -1,4 +1,4 @@
-"""What may change in a workload that is there, and the change itself. The caller has locked the workload's row."""
+"""Changes of existing workloads: what may change, and the change itself. The caller has locked the workload's row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 _SAME: Final = "field is immutable while the workload holds quota"
 _ENDED: Final = "field is immutable: the workload has finished"
-_FEWER: Final = "may lose gates once it is there, but gain none"
+_FEWER: Final = "field is immutable: gates can only be removed after creation"
 _GATES_PATH: Final = f"metadata.annotations[{keys.ADMISSION_GATED_BY}]"
 
 WORKLOAD_PATHS: Final = {
@@ -35,7 +35,7 @@ WORKLOAD_PATHS: Final = {
     "maximum_execution_seconds": "spec.maximumExecutionTimeSeconds",
     "priority_class": "spec.priorityClassRef",
 }
-"""What a Workload's manifest calls what may be frozen."""
+"""The manifest paths of immutable fields in a Workload."""
 _JOB_PATHS: Final = {
     "queue_name": f"metadata.labels[{keys.QUEUE_NAME}]",
     "maximum_execution_seconds": f"metadata.labels[{keys.MAXIMUM_EXECUTION_SECONDS}]",
@@ -52,17 +52,18 @@ def pod_set_specs(workload: Workload) -> tuple[PodSetSpec, ...]:
 
 
 def job_paths(job: JobManifest) -> dict[str, str]:
-    """The same, of a job's manifest."""
+    """The manifest paths of immutable fields in a job."""
     pods = "spec" if job.template_path is None else job.template_path or "spec"
     return {**_JOB_PATHS, "pod_sets": pods, "counts": job.size_path}
 
 
 def frozen_paths(paths: Mapping[str, str], workload: Workload, spec: WorkloadSpec) -> dict[str, str]:
-    """Which fields of the manifest may not become what the spec says, and why.
+    """The manifest fields that may not change to the spec's values, with the reason.
 
-    While a workload waits, everything may change; while it holds quota, neither its pods nor its queue, nor where its
-    priority comes from (a WorkloadPriorityClass may be swapped for another); once it has ended, nothing that decides.
-    An elastic workload that holds quota may ask for fewer pods. Admission gates may only be taken away.
+    While a workload is pending everything may change. While it holds quota its pods, its queue and the source of its
+    priority are immutable (another WorkloadPriorityClass is allowed). Once it has finished, everything that affects
+    decisions is immutable. An elastic workload with quota may request fewer pods. Admission gates can only be
+    removed.
     """
     finished = workload.status == WorkloadStatus.FINISHED
     gates = {_GATES_PATH: _FEWER} if _gates(spec) - _gates(workload) else {}
@@ -105,9 +106,9 @@ def _class_source(holder: Workload | WorkloadSpec) -> tuple[str, str]:
 def change_workload(
     workload: Workload, spec: WorkloadSpec, *, actor: str, now: datetime, submitted_by: str = ""
 ) -> bool:
-    """Make the row what the spec says, and log it; returns whether anything was different. Raises `ManifestErrors`.
+    """Change the row to the spec, and log it. Returns whether anything differed. Raises `ManifestErrors`.
 
-    Whoever replaces a workload is its owner from then on (`submitted_by`; empty: nobody who has an account).
+    The user who replaces a workload becomes its owner (`submitted_by`; empty: no user with an account).
     """
     check_totals([spec])
     values: dict[str, Any] = {column: getattr(spec, column) for column in _COLUMNS}
@@ -142,7 +143,7 @@ def _cluster_queue_of(cluster_id: int, spec: WorkloadSpec) -> str:
 
 
 def _change_pod_sets(workload: Workload, spec: WorkloadSpec) -> None:
-    """Other counts are written in place, beside what the pod sets hold; other pods are other rows."""
+    """Changed counts are written in place, beside what the pod sets hold; changed pods replace the rows."""
     if _without_counts(pod_set_specs(workload)) != _without_counts(spec.pod_sets):
         _replace_pod_sets(workload, spec)
         return
@@ -173,12 +174,12 @@ def _replace_pod_sets(workload: Workload, spec: WorkloadSpec) -> None:
 
 
 def remove_workloads(cluster: Cluster, workloads: Sequence[Workload], *, actor: str, now: datetime) -> None:
-    """Take away workloads that their job no longer asks for: waiting ones are deleted, those with quota cancelled."""
+    """Remove workloads that their job no longer requests: pending ones are deleted, those with quota cancelled."""
     unfinished = [workload for workload in workloads if workload.status != WorkloadStatus.FINISHED]
     holding = [workload for workload in unfinished if workload.quota_reserved_at is not None]
     waiting = [workload for workload in unfinished if workload.quota_reserved_at is None]
     for workload in waiting:
-        log_event(workload, "Deleted", "Its job no longer asks for it", actor=actor, now=now)
+        log_event(workload, "Deleted", "Its job no longer requests it", actor=actor, now=now)
     Workload.objects.filter(pk__in=[workload.pk for workload in waiting]).delete()
     if holding:
         keys_ = [(workload.namespace, workload.name) for workload in holding]

@@ -1,4 +1,4 @@
-"""Jobs of all kinds as submitted: each is a row and the workloads that it asks for, replaced by each apply."""
+"""Stores jobs of all kinds: a row per job and the workloads that it requests, replaced by each apply."""
 
 import uuid
 from collections import defaultdict
@@ -42,12 +42,12 @@ from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.model.vocabulary import WorkloadStatus
 
 DEFAULT_LOCAL_QUEUE = "default"
-"""A LocalQueue of this name takes the jobs of its namespace that name no queue (Kueue)."""
+"""A LocalQueue with this name gets the jobs of its namespace that name no queue (Kueue)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a submission asks for: the job's row as it should be, and its workloads."""
+    """The result of a submission: the job's row as it should be, and its workloads."""
 
     submitted: Submitted[JobManifest]
     job: JobSpec
@@ -62,7 +62,7 @@ def read_job_object(
     kind, api_version = str(document.get("kind")), str(document.get("apiVersion"))
     reader = JOB_READERS.get((api_version, kind))
     if reader is None:
-        report.error("kind", kind, f"is no kind of job in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
+        report.error("kind", kind, f"is not a kind of job in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
         raise UnsupportedKind(report.errors)
     top = FieldReader(report, "", document)
     top.ignore("apiVersion", "kind")
@@ -85,10 +85,10 @@ def apply_jobs(
 ) -> list[Applied]:
     """Store jobs and their workloads, within the caller's transaction.
 
-    A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. A job that
-    is there is replaced: its waiting workloads follow, what holds quota must not change (Kueue's immutable fields).
-    `found_in_cluster`: somebody made the jobs there, and their rows take the uid that they have there. Pods of a group
-    are one workload (`queues.services.pod_groups.rows`). Raises `ManifestErrors`.
+    A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. An
+    existing job is replaced: its pending workloads follow, and what holds quota must not change (Kueue's immutable
+    fields). `found_in_cluster`: others created the jobs there, and their rows get the cluster's uids. Pods of a
+    group form one workload (`queues.services.pod_groups.rows`). Raises `ManifestErrors`.
     """
     now = now or timezone.now()
     _refuse_disabled(cluster, submissions)
@@ -138,7 +138,7 @@ def apply_jobs(
 
 
 def _refuse_disabled(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> None:
-    """Kinds that the Configuration switches off are taken from nobody."""
+    """Refuse kinds that the Configuration does not enable."""
     for submitted in submissions:
         job = submitted.spec
         if not is_enabled(cluster.configuration, job.api_version, job.kind):
@@ -151,7 +151,7 @@ def _refuse_disabled(cluster: Cluster, submissions: Sequence[Submitted[JobManife
 def _split_groups(
     submissions: Sequence[Submitted[JobManifest]], priorities: Sequence[PriorityChoice], defaults: set[str]
 ) -> tuple[list[GroupPod], list[tuple[Submitted[JobManifest], PriorityChoice]]]:
-    """Pods of groups that have a queue, and all others."""
+    """Pods of groups with a queue, and all other jobs."""
     members: list[GroupPod] = []
     others: list[tuple[Submitted[JobManifest], PriorityChoice]] = []
     for submitted, priority in zip(submissions, priorities, strict=True):
@@ -171,8 +171,8 @@ def _queue_name(job: JobManifest, namespaces_with_default_queue: set[str]) -> st
 def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datetime) -> dict[int, str]:
     """Delete jobs (with their workloads prefetched) and their workloads; their events stay.
 
-    Answers why a job has to wait, by primary key: it leaves when its pods have stopped, or when the cluster, which was
-    told of it, has dropped it; its ended workloads stay as history then. With all its pods a group goes.
+    Returns why a job has to wait, by primary key: until its pods have stopped, or until the cluster, which knows of
+    it, has deleted it. Its finished workloads then stay as history. A group is deleted with its last pod.
     """
     jobs, members = _with_whole_groups(list(jobs))
     waiting = withdraw_members(cluster, members, actor=actor, now=now) if members else {}
@@ -180,12 +180,12 @@ def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datet
         workloads = list(job.workloads.all())
         names = [(workload.namespace, workload.name) for workload in workloads]
         if job.pushed_generation:
-            waiting[job.pk] = "goes when the cluster has dropped it"
+            waiting[job.pk] = "is deleted once the cluster has deleted it"
         elif any(workload.pushed_sequence > 0 for workload in workloads):
             cancel(cluster, names, actor=actor, now=now)
-            waiting[job.pk] = "goes when its pods have stopped and the cluster has dropped it"
+            waiting[job.pk] = "is deleted once its pods have stopped and the cluster has deleted it"
         elif len(delete_workloads(cluster, names, actor=actor, now=now)) < len(names):
-            waiting[job.pk] = "holds quota: it goes when its pods have stopped"
+            waiting[job.pk] = "holds quota: it is deleted once its pods have stopped"
         if job.pk not in waiting:
             Job.objects.filter(pk=job.pk).delete()
             continue
@@ -197,7 +197,7 @@ def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datet
 
 
 def _with_whole_groups(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
-    """The jobs, with groups in place of all their pods; and pods of groups of which others stay."""
+    """The jobs, with groups in place of all their pods; and pods of groups that keep other pods."""
     pods: dict[int, list[Job]] = defaultdict(list)
     for job in jobs:
         if job.group_id is not None:
@@ -234,7 +234,7 @@ def _namespaces_with_default_queue(cluster: Cluster, submissions: Sequence[Submi
 
 
 def _drawn_names(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> dict[int, str]:
-    """The names of jobs that ask for a generated one, by their submission."""
+    """Generated names of jobs that request one, by submission."""
     asking = [submitted for submitted in submissions if submitted.spec.meta.generate_name]
     metas = [submitted.spec.meta for submitted in submissions]
     given = ((meta.namespace, meta.name) for meta in metas if not meta.generate_name)
@@ -269,7 +269,7 @@ def _plan(
 
 
 def _check_containers(submitted: Submitted[JobManifest], queue: str) -> None:
-    """A job that can never run may be kept, but not queued: with a queue's name it is refused where it is read."""
+    """Refuse a job without containers that a queue takes. A job that cannot run may be stored, but not queued."""
     job = submitted.spec
     if not queue or job.queue_name or all((each.template.get("spec") or {}).get("containers") for each in job.pod_sets):
         return
@@ -279,7 +279,7 @@ def _check_containers(submitted: Submitted[JobManifest], queue: str) -> None:
 
 
 def _is_same(row: Job, plan: _Plan) -> bool:
-    """Whether the row is what was submitted. A priority that other objects have changed since is no difference."""
+    """Whether the row equals the submission. A priority that changed through other objects since is ignored."""
     return bool(row.manifest == plan.job.manifest and row.managed == plan.job.managed)
 
 
@@ -289,7 +289,7 @@ def _join_set(row: Job, applied_set: str) -> None:
 
 
 def _check(submitted: Submitted[JobManifest], row: Job) -> bool:
-    """Whether the row may be replaced: it is not being deleted, and not a pod of a group."""
+    """Whether the row may be replaced: it is not being deleted, and is not a pod of a group."""
     if row.group_id is not None:
         submitted.report.error(
             submitted.at(f"metadata.labels[{keys.POD_GROUP_NAME}]"),
@@ -305,7 +305,7 @@ def _check(submitted: Submitted[JobManifest], row: Job) -> bool:
         submitted.at("metadata.name"),
         row.key,
         f"this {row.kind} is being deleted",
-        "Wait until it is gone, or use another name.",
+        "Wait until it is deleted, or use another name.",
         MistakeReason.IN_USE,
     )
     return False
@@ -336,7 +336,7 @@ def _columns(job: JobSpec) -> dict[str, Any]:
 def _replace(
     cluster: Cluster, plan: _Plan, row: Job, actor: str, submitted_by: str, now: datetime
 ) -> list[WorkloadSpec]:
-    """Make the row and its workloads what was submitted; returns the workloads that are to be created."""
+    """Change the row and its workloads to the submission; returns the workloads to create."""
     rows = Workload.objects.filter(job=row).order_by("pk").select_for_update().prefetch_related("pod_sets")
     there = sorted(rows, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
     kept, surplus, missing = match_slices(row, plan.job, there, plan.workloads) or _match(there, plan)
@@ -357,7 +357,7 @@ def _replace(
 
 
 def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> WorkloadSpec:
-    """A job that names no class got the cluster's default when it came, and keeps that."""
+    """A job that names no class got the cluster's default class at creation, and keeps it."""
     job = plan.submitted.spec
     names_one = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
     kinds = (workload.priority_class_kind, spec.priority_class_kind)
@@ -372,7 +372,7 @@ def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> 
 
 
 def _tell_cluster(cluster: Cluster, row: Job) -> None:
-    """A cluster that has heard of the job hears of its change."""
+    """Push the change if the cluster knows the job."""
     told = Workload.objects.filter(job=row, pushed_sequence__gt=0).exclude(status=WorkloadStatus.FINISHED)
     if raise_push(told) or row.pushed_generation:
         request_push(cluster.name)
@@ -381,10 +381,10 @@ def _tell_cluster(cluster: Cluster, row: Job) -> None:
 def _match(
     there: list[Workload], plan: _Plan
 ) -> tuple[list[tuple[Workload, WorkloadSpec]], list[Workload], list[WorkloadSpec]]:
-    """Which workload that is there becomes which that is wanted; what is too much; what is missing.
+    """Match existing workloads with wanted ones: pairs, those to remove, those to create.
 
-    A job has one workload, whatever its name: the cluster may have named it. Of groups each has its own. Of workloads
-    that are a pod each, as many are kept as are wanted of those with the job's template, those with quota first.
+    A job has one workload, whatever its name, because the cluster may have named it. Groups have one each. Of
+    workloads that are a pod each, as many with the job's template are kept as wanted, those with quota first.
     """
     wanted = plan.workloads
     if plan.submitted.spec.workloads_per is WorkloadsPer.GROUP:
@@ -428,6 +428,6 @@ def _refuse_frozen(
             plan.submitted.at(path),
             None,
             rule,
-            f"Wait until the {row.kind} has ended, or delete it and submit it anew.",
+            f"Wait until the {row.kind} has ended, or delete it and submit it again.",
             MistakeReason.IMMUTABLE,
         )

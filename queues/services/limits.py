@@ -1,4 +1,4 @@
-"""What one tenant may have: unfinished workloads per namespace, LocalQueue and user, and submissions a minute."""
+"""Limits of a tenant: unfinished workloads per namespace, LocalQueue and user, and submissions per minute."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload
 
 _RETRY_SECONDS: Final = 30
-"""Nobody knows when workloads end; often enough, and not too often."""
+"""The end of workloads is unknown; this is often enough, and not too often."""
 _MINUTE: Final = 60
 
 _log = logging.getLogger(__name__)
 
 
 def check_limits(cluster: Cluster, specs: Sequence[WorkloadSpec], user: str, *, rate_is_checked: bool = False) -> None:
-    """Raises `LimitReached` when these would be too many. What has no user, such as a Job found in the cluster, has no
-    limit here.
+    """Raise `LimitReached` if these workloads would be too many.
 
-    Calls at the same moment don't see each other's workloads, so that a limit may be passed by what they bring.
+    Workloads without a user, such as those of Jobs found in the cluster, are not limited here. Concurrent calls do
+    not see each other's workloads, so a limit may be exceeded by their number.
     """
     if not user:
         return
@@ -74,10 +74,10 @@ def _check(whose: str, there: int, new: int, limit: int, setting: str) -> None:
 
 
 def check_rate(new: int, user: str, now: float | None = None) -> None:
-    """Count submissions; raises `LimitReached` when they are too many for one minute, and then counts none.
+    """Count submissions; raises `LimitReached`, without counting, if they are too many for one minute.
 
-    Before the documents are read: refusing many must be cheap. Counted in Redis; while it does not answer nothing is
-    refused, and the other limits still hold.
+    Called before documents are read, because refusing many must be cheap. The count is in Redis; while Redis does
+    not answer nothing is refused, and the other limits still apply.
     """
     limit = settings.MAX_SUBMISSIONS_PER_MINUTE
     if not limit:

@@ -1,5 +1,6 @@
-"""Whose a workload is: a Namespace may choose that only they, and admins, change it. Without a choice it is everybody's
-who may submit there, as in Kubernetes.
+"""Ownership of workloads: a Namespace may restrict changes of a workload to its owner and admins.
+
+Without the restriction every submitter of the namespace may change it, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _REMEDY: Final = "Ask its owner, or an admin of the namespace."
 
 
 def require_owner(cluster: Cluster, access: Access, keys: Iterable[tuple[str, str]]) -> None:
-    """Raises `NotPermitted` for workloads (namespace, name) that only others may cancel, hold, finish, delete ..."""
+    """Raise `NotPermitted` for workloads (namespace, name) that belong to others, where only owners may change them."""
     wanted = set(keys)
     closed = _closed_to(cluster, access, {namespace for namespace, _ in wanted})
     if not closed:
@@ -44,7 +45,7 @@ def require_owner_of_submitted(
     jobs: Sequence[Submitted[JobManifest]],
     workloads: Sequence[Submitted[WorkloadSpec]],
 ) -> None:
-    """Raises `NotPermitted` for manifests that would overwrite what only others may change."""
+    """Raise `NotPermitted` for manifests that would replace workloads or jobs of other owners."""
     namespaces = {job.spec.meta.namespace for job in jobs} | {found.spec.namespace for found in workloads}
     closed = _closed_to(cluster, access, namespaces)
     if not closed:
@@ -69,7 +70,7 @@ def require_owner_of_submitted(
 
 
 def _closed_to(cluster: Cluster, access: Access, namespaces: set[str]) -> list[str]:
-    """The namespaces in which this user may change only what is their own."""
+    """The namespaces in which this user may change only their own workloads."""
     mine = [name for name in namespaces if not access.may("protect", "Workload", name)]
     if not mine:
         return []
@@ -80,7 +81,7 @@ def _closed_to(cluster: Cluster, access: Access, namespaces: set[str]) -> list[s
 def _owners(
     cluster: Cluster, access: Access, namespaces: list[str], names: set[str]
 ) -> dict[tuple[str, str, str], str]:
-    """Whose the workloads and jobs of these names are, by (kind, namespace, name), where they are not this user's."""
+    """The owners of workloads and jobs with these names that are not this user, by (kind, namespace, name)."""
     named = Q(name__in=names) | Q(job__name__in=names)
     rows = Workload.objects.filter(named, cluster=cluster, namespace__in=namespaces).exclude(
         submitted_by=access.username
@@ -96,7 +97,7 @@ def _owners(
 
 
 def _owner_key(job: JobManifest) -> tuple[str, str, str]:
-    """A pod of a group is its group's."""
+    """The key by which the owner is found; for a pod of a group that of its group."""
     if job.group is not None:
         return POD_GROUP, job.meta.namespace, job.group.name
     return job.kind, job.meta.namespace, job.meta.name

@@ -1,7 +1,7 @@
-"""What the pods of tenants may ask of a cluster, and which priorities their workloads may have: a policy per namespace.
+"""A policy per namespace: what tenants' pods may request of a cluster, and which priorities workloads may have.
 
-The level of Pod Security is Kubernetes' own label on the Namespace; what else is allowed is listed in annotations of
-ours there, which only a cluster admin writes.
+The Pod Security level is Kubernetes' own label on the Namespace; other permissions are annotations of ours there,
+which only cluster admins write.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ POD_PRIORITY_CLASSES: Final = "kueueweb.io/allowed-pod-priority-classes"
 PRIORITY_CLASSES: Final = "kueueweb.io/allowed-priority-classes"
 NODE_NAMES: Final = "kueueweb.io/allow-node-names"
 MAX_PRIORITY: Final = 1_000_000_000
-"""Kubernetes' bound for what users define; above are the classes of the system."""
+"""Kubernetes' maximum for user-defined priorities; higher ones belong to system classes."""
 _FOR_ADMINS: Final = "needs the role admin in the namespace"
 _NAME_A_CLASS: Final = "Name a priority class instead."
 _SYSTEM_CLASSES: Final = "system-"
@@ -35,7 +35,7 @@ _SYSTEM_TAINTS: Final = ("node-role.kubernetes.io/", "node.kubernetes.io/", "nod
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a policy forbids: a path in the pod template, the value there, the rule and what to do."""
+    """A violation of a policy: the path in the pod template, the value, the rule and the remedy."""
 
     path: str
     value: Any
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class PodPolicy:
-    """The policy of one namespace. None in a list of names: what is not the system's own is allowed."""
+    """The policy of one namespace. None in a list of names: everything except the system's own is allowed."""
 
     namespace: str
     level: Level
@@ -57,11 +57,12 @@ class PodPolicy:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody submits there: Kubernetes' namespaces, and ours, hold what has more rights than a tenant."""
+        """Whether nobody may submit there: namespaces of Kubernetes and of kueueweb have more rights than a
+        tenant's."""
         return any(fnmatchcase(self.namespace, pattern) for pattern in settings.CLOSED_NAMESPACES)
 
     def findings(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
-        """What in a pod spec is not allowed here."""
+        """The violations of a pod spec in this namespace."""
         where = f"in namespace {self.namespace}"
         for broken in violations(self.level, spec):
             rule = f"{broken.rule} at the Pod Security level {self.level} {where}"
@@ -102,7 +103,7 @@ class PodPolicy:
 
 
 def policies_of(cluster: Cluster, namespaces: Iterable[str]) -> dict[str, PodPolicy]:
-    """The policies of these namespaces; of one that is not there yet the default."""
+    """The policies of these namespaces; the default policy for missing ones."""
     wanted = set(namespaces)
     rows = {row.name: row for row in Namespace.objects.filter(cluster=cluster, name__in=wanted)}
     return {name: _policy(name, rows.get(name)) for name in wanted}
@@ -127,13 +128,13 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def check_jobs(cluster: Cluster, submissions: Iterable[Submitted[JobManifest]]) -> None:
-    """Notes on each submission what its namespace's policy forbids."""
+    """Report violations of each submission's namespace policy."""
     submissions = list(submissions)
     policies = policies_of(cluster, {submitted.spec.meta.namespace for submitted in submissions})
     for submitted in submissions:
         job, policy = submitted.spec, policies[submitted.spec.meta.namespace]
         if policy.closed:
-            _refuse(submitted, "metadata.namespace", policy.namespace, "takes no jobs: it is the system's", "")
+            _refuse(submitted, "metadata.namespace", policy.namespace, "is a system namespace and takes no jobs", "")
         for pod_set in job.pod_sets:
             for found in policy.findings(pod_set.template.get("spec") or {}):
                 path = job.path_of(pod_set.name, f"spec.{found.path}")
@@ -145,7 +146,7 @@ def _refuse(submitted: Submitted[Any], path: str, value: Any, rule: str, remedy:
 
 
 def check_priorities(cluster: Cluster, submissions: Iterable[Submitted[JobManifest]]) -> None:
-    """Notes on each submission of a submitter which priority it may not have."""
+    """Report priorities that a submitter may not use."""
     rules = _PriorityRules(cluster)
     for submitted in submissions:
         job = submitted.spec
@@ -159,8 +160,8 @@ def check_priorities(cluster: Cluster, submissions: Iterable[Submitted[JobManife
 
 
 def check_workloads(cluster: Cluster, specs: Iterable[WorkloadSpec], *, admins: frozenset[str]) -> list[LocatedError]:
-    """What is wrong with workloads that come without the report of a manifest: their pods, and, but in the namespaces
-    of which the user is an admin, their priorities."""
+    """The mistakes of workloads that were submitted without a manifest's report: of their pods, and of their
+    priorities unless the user is an admin of the namespace."""
     specs = list(specs)
     policies = policies_of(cluster, {spec.namespace for spec in specs})
     rules = _PriorityRules(cluster)
@@ -168,7 +169,7 @@ def check_workloads(cluster: Cluster, specs: Iterable[WorkloadSpec], *, admins: 
     for spec in specs:
         policy = policies[spec.namespace]
         if policy.closed:
-            errors.append(_located(spec, "namespace", policy.namespace, "takes no workloads: it is the system's"))
+            errors.append(_located(spec, "namespace", policy.namespace, "is a system namespace and takes no workloads"))
         for number, pod_set in enumerate(spec.pod_sets if spec.job is not None else ()):
             errors += [
                 _located(spec, f"pod_sets[{number}].template.spec.{found.path}", found.value, found.rule, found.remedy)
@@ -194,12 +195,12 @@ def _priority_errors(rules: "_PriorityRules", spec: WorkloadSpec) -> Iterator[Lo
 
 
 def class_problem(cluster: Cluster, namespace: str, queue: str, name: str) -> str:
-    """Why a submitter may not name a priority class; empty where it may."""
+    """Why a submitter may not use a priority class; empty if allowed."""
     return _PriorityRules(cluster).class_problem(namespace, queue, name)
 
 
 class _PriorityRules:
-    """Which classes may be named where, and what they are worth; each is asked for once."""
+    """Which classes may be used where, and their values; each is read once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -207,7 +208,7 @@ class _PriorityRules:
         self._allowed: dict[tuple[str, str], tuple[tuple[str, ...] | None, str]] = {}
 
     def value(self, kind: str, name: str) -> int | None:
-        """What a class is worth; 0 without one."""
+        """The value of a class; 0 without one."""
         if not name:
             return 0
         if (kind, name) not in self._values:
@@ -217,7 +218,7 @@ class _PriorityRules:
         return self._values[kind, name]
 
     def class_problem(self, namespace: str, queue: str, name: str) -> str:
-        """Why it may not be named; the LocalQueue's list counts before the namespace's."""
+        """Why the class may not be used. The LocalQueue's list takes precedence over the namespace's."""
         if (namespace, queue) not in self._allowed:
             self._allowed[namespace, queue] = self._listed(namespace, queue)
         listed, where = self._allowed[namespace, queue]

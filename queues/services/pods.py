@@ -1,4 +1,4 @@
-"""Pods of workloads as the cluster shows them, and the nodes that failed under them."""
+"""Stores pods of workloads as the cluster reports them, and failed nodes of workloads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -51,8 +51,11 @@ workload.cluster_id = %s AND workload.status = 'Admitted' AND workload.evicted_a
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod of a workload; the times are when its containers started and when the last of them ended. `devices` is a
-    JSON list of the devices that its own annotations name, None while it has none; `containers` is one of names."""
+    """A pod of a workload. The times are when its containers started and when the last one ended.
+
+    `devices` is a JSON list of the devices in its annotations, None without any; `containers` is a JSON list of
+    names.
+    """
 
     workload_uid: str
     pod_set: str
@@ -74,7 +77,7 @@ class ObservedPod:
 
 
 def store_pods(cluster: Cluster, pods: Sequence[ObservedPod]) -> int:
-    """Insert or update pods, those of unknown workloads aside; how many rows changed."""
+    """Insert or update pods of known workloads; returns the number of changed rows."""
     if not pods:
         return 0
     columns = [list(column) for column in zip(*(astuple(pod) for pod in pods), strict=True)]
@@ -84,19 +87,19 @@ def store_pods(cluster: Cluster, pods: Sequence[ObservedPod]) -> int:
 
 
 def forget_pods(cluster: Cluster, uids: Collection[str]) -> int:
-    """These pods are gone from the cluster; how many were stored."""
+    """Delete pods that are gone from the cluster; returns how many were stored."""
     return Pod.objects.filter(workload__cluster=cluster, uid__in=list(uids)).delete()[0] if uids else 0
 
 
 def keep_pods(cluster: Cluster, uids: Collection[str]) -> int:
-    """Forget every pod but these: all pods of the cluster have been listed."""
+    """Delete every pod except these, after all pods of the cluster were listed."""
     return Pod.objects.filter(workload__cluster=cluster).exclude(uid__in=list(uids)).delete()[0]
 
 
 def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str, str], int]) -> int:
-    """Note pods that will not be needed again, by workload (Kueue's reclaimablePods, which only grow).
+    """Record pods that will not be needed again, by workload (Kueue's reclaimablePods, which only grow).
 
-    Returns how many rows changed.
+    Returns the number of changed rows.
     """
     if not counts:
         return 0
@@ -128,9 +131,10 @@ def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str
 
 
 def record_replicas_gone(cluster: Cluster, pod_set: PodSet, replicas: Collection[int]) -> int:
-    """Note replicas of a pod set that has more than it asks for, and whose pods are gone: they have no node any more.
+    """Record surplus replicas of a pod set whose pods are gone: their node becomes null.
 
-    `pod_set` is the row as it was looked at; nothing is noted when something else was decided since. Returns how many.
+    `pod_set` is the row as it was read; nothing is recorded if a decision changed it since. Returns the number of
+    replicas.
     """
     with transaction.atomic():
         holds = Workload.objects.filter(pk=pod_set.workload_id, status=WorkloadStatus.ADMITTED, evicted_at=None)
@@ -145,7 +149,7 @@ def record_replicas_gone(cluster: Cluster, pod_set: PodSet, replicas: Collection
 
 
 def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:
-    """Note a node that failed on the workloads that were placed there (Kueue's unhealthyNodes); their keys."""
+    """Record a failed node on the workloads placed there (Kueue's unhealthyNodes); returns their keys."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             f"""
@@ -168,7 +172,7 @@ def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:
 
 
 def record_node_recovered(cluster: Cluster, node: str) -> list[tuple[str, str]]:
-    """Take back what `record_node_failed` noted, on workloads that are still there; their keys."""
+    """Remove a node that `record_node_failed` recorded, on workloads still there; returns their keys."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             """

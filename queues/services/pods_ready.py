@@ -1,4 +1,4 @@
-"""Workloads whose pods are not ready yet, and why, in the cluster's words."""
+"""Workloads whose pods are not ready yet, with the cluster's reason."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -48,9 +48,9 @@ SELECT count(*) FROM changed
 
 
 def record_pods_waiting(cluster: Cluster, why: Mapping[tuple[str, str], str], *, now: datetime | None = None) -> int:
-    """Set PodsReady to False on admitted workloads that have never been ready; how many rows changed.
+    """Set PodsReady to False on admitted workloads that have never been ready; returns the number of changed rows.
 
-    `why` is what the cluster says of the pods, by workload, empty where it says nothing; what it says is an event too.
+    `why` is the cluster's message by workload, or empty; a message is also written as an event.
     """
     if not why:
         return 0

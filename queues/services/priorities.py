@@ -1,4 +1,4 @@
-"""Which class a job's priority comes from, in Kueue's order."""
+"""Chooses the priority class of a job, in Kueue's order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -11,17 +11,18 @@ from queues.manifests.job_workloads import PriorityChoice
 from queues.models import PriorityClass, WorkloadPriorityClass
 
 DEFAULT_CLASS: Final = "default"
-"""A WorkloadPriorityClass of this name is that of every job which names none."""
+"""A WorkloadPriorityClass with this name applies to jobs that name none."""
 
 _KUEUE: Final = "WorkloadPriorityClass"
 _KUBERNETES: Final = "PriorityClass"
 
 
 def choose_priorities(cluster: Cluster, jobs: Sequence[Submitted[JobManifest]]) -> list[PriorityChoice]:
-    """Each job's priority: the label's WorkloadPriorityClass; else one that an annotation hints at, where it exists;
+    """Each job's priority: the label's WorkloadPriorityClass; else one that an annotation suggests, if it exists;
     else the WorkloadPriorityClass `default`; else the pods' PriorityClass; else the cluster's default one; else 0.
 
-    A named class that is missing is a warning. The label's stays named, so that its value counts once it is created.
+    A named class that is missing is a warning. The label's class stays named, so that its value applies once it is
+    created.
     """
     kueue = _values(
         WorkloadPriorityClass,

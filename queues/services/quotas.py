@@ -1,4 +1,4 @@
-"""Resource groups and quota cells of ClusterQueues and Cohorts: from specs to rows."""
+"""Writes resource groups and quotas of ClusterQueues and Cohorts from specs to rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from queues.models import ClusterQueue, Cohort, FlavorQuota, ResourceGroup
 
 
 def replace_groups(owners: Sequence[tuple[Any, tuple[ResourceGroupSpec, ...]]]) -> None:
-    """Give each row these groups and no others: four statements, however many rows there are."""
+    """Replace the groups of these rows: four statements for any number of rows."""
     for model, key in ((ClusterQueue, "cluster_queue"), (Cohort, "cohort")):
         rows = [(owner, groups) for owner, groups in owners if isinstance(owner, model)]
         if rows:

@@ -1,4 +1,4 @@
-"""Storing workloads: one or thousands in a call, whole or not at all."""
+"""Stores workloads, one or thousands per call, all or none."""
 
 import uuid
 from collections import Counter
@@ -41,7 +41,7 @@ _EVENT_COLUMNS: Final = ("cluster_id", "workload_uid", "namespace", "workload_na
 
 @dataclass(frozen=True, slots=True)
 class CreatedWorkload:
-    """A workload that was stored, in the order of the call."""
+    """A stored workload, in the order of the call."""
 
     id: int
     uid: uuid.UUID
@@ -70,13 +70,12 @@ def create_workloads(
     now: datetime | None = None,
     rate_is_checked: bool = False,
 ) -> list[CreatedWorkload]:
-    """Store the workloads, their pod sets, jobs and first events; wake the scheduler when that is committed.
+    """Store the workloads, their pod sets, jobs and first events, and wake the scheduler on commit.
 
-    Specs that share one `JobSpec` instance share one job. A LocalQueue that is missing is no error (Kueue: the
+    Specs that share one `JobSpec` instance share one job. A missing LocalQueue is no error (as in Kueue, the
     workload waits as Misconfigured). Raises `ManifestErrors` for a missing namespace or priority class, a name used
-    twice in the call or more than 64 bits of a resource, and `AlreadyExists` when all that is wrong is that
-    workloads of those names are there; each error names the document; `LimitReached` when a user would have more
-    than one may have. Nothing is stored then.
+    twice in the call, or more than 64 bits of a resource; `AlreadyExists` if the only mistakes are existing names;
+    `LimitReached` if a user's limit would be exceeded. Each error names the document. Nothing is stored then.
     """
     if not specs:
         return []
@@ -108,7 +107,7 @@ def _named(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[CreatedWorkl
 
 
 def _checked_priorities(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[_Priority]:
-    """Each spec's priority, by Kueue's order: its own value, the class it names, the cluster's default class, 0."""
+    """Each spec's priority in Kueue's order: its own value, the class it names, the cluster's default class, 0."""
     errors = _missing_namespaces(cluster, specs)
     named = {(spec.priority_class_kind, spec.priority_class_name) for spec in specs if spec.priority_class_name}
     values = _class_values(cluster, named)
@@ -123,7 +122,7 @@ def _checked_priorities(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list
                     spec.document,
                     "priority_class",
                     name,
-                    f"there is no {kind} of that name in cluster {cluster.name}.",
+                    f"not found: cluster {cluster.name} has no {kind} of this name.",
                     f"Create the {kind} first, or name one that exists.",
                 )
             )
@@ -145,7 +144,7 @@ def _missing_namespaces(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list
             spec.document,
             "namespace",
             spec.namespace,
-            f"there is no such namespace in cluster {cluster.name}.",
+            f"not found: cluster {cluster.name} has no such namespace.",
             "Create the namespace first.",
         )
         for spec in specs
@@ -197,7 +196,7 @@ def _name_error(workload: CreatedWorkload, rule: str, remedy: str) -> LocatedErr
 
 
 def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) -> dict[int, int]:
-    """The primary key of each JobSpec's row, by the instance's identity; rows are made for those that have none."""
+    """The primary key of each JobSpec's row, by the instance's identity. Missing rows are created."""
     jobs: dict[int, JobSpec] = {id(spec.job): spec.job for spec in specs if spec.job is not None}
     stored = {identity: job.row_id for identity, job in jobs.items() if job.row_id is not None}
     new = {identity: job for identity, job in jobs.items() if identity not in stored}
@@ -235,7 +234,7 @@ def _refuse_taken_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> None:
             jobs[key].document,
             "metadata.name",
             f"{key[1]}/{key[2]}",
-            f"a {key[0]} of this name is there already.",
+            f"Duplicate value: a {key[0]} of this name exists.",
             "Delete it first, use another name, or generateName.",
         )
         for key in similar.values_list("kind", "namespace", "name")
@@ -285,7 +284,7 @@ def _store(
 
 
 def _cluster_queues(cluster: Cluster, specs: Iterable[WorkloadSpec]) -> dict[tuple[str, str], str]:
-    """Where each LocalQueue, known by namespace and name, leads now."""
+    """The present ClusterQueue of each LocalQueue, by namespace and name."""
     wanted = {(spec.namespace, spec.queue_name) for spec in specs if spec.queue_name}
     queues = LocalQueue.objects.filter(
         cluster=cluster,
@@ -299,7 +298,7 @@ def _cluster_queues(cluster: Cluster, specs: Iterable[WorkloadSpec]) -> dict[tup
 
 
 def _taken_meanwhile(error: IntegrityError) -> str:
-    """Two calls used a name at once: the database says which."""
+    """Two calls used a name at the same time; the database's error says which."""
     cause = error.__cause__
     detail = (cause.diag.message_detail or "") if isinstance(cause, DatabaseError) else ""
     return f"Another call stored an object of the same name; nothing of this one was stored. {detail}".strip()

@@ -1,4 +1,4 @@
-"""What a user may know of others: the ClusterQueues to which the LocalQueues of their namespaces lead, and cohorts."""
+"""What a user may know of others: the ClusterQueues of their namespaces' LocalQueues, and the cohorts above."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ class Visibility:
         return self.cluster_queues is None or name in self.cluster_queues
 
     def cohorts(self, queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> frozenset[str] | None:
-        """The cohorts above the queues that may be shown, by the entries of the live numbers; None means all."""
+        """The cohorts above the visible queues, by the entries of the live figures; None means all."""
         if self.cluster_queues is None:
             return None
         found: set[str] = set()
@@ -40,7 +40,7 @@ class Visibility:
 
 
 def visibility_of(access: Access, cluster: Cluster) -> Visibility:
-    """What the user may see in this cluster: one query for a tenant, none for who sees everything."""
+    """What the user may see in this cluster: one query for a tenant, none for users who see everything."""
     namespaces = access.visible_namespaces()
     if namespaces is None:
         return Visibility(None)
@@ -50,10 +50,10 @@ def visibility_of(access: Access, cluster: Cluster) -> Visibility:
 
 
 class Reader:
-    """Cuts from messages what their reader may not know: where the queue of a preemptor stands and what its workload is
-    worth, unless they see that queue; the names of victims in namespaces that they do not see.
+    """Removes from messages what their reader may not know: the position of a preemptor's queue and its workload's
+    priority, unless they see that queue; and names of victims in namespaces that they do not see.
 
-    The rows keep the whole message, and people with different rights read the same row.
+    Rows keep the whole message, because readers with different rights read the same row.
     """
 
     def __init__(self, access: Access, cluster: Cluster) -> None:
@@ -65,7 +65,7 @@ class Reader:
         return visibility_of(self._access, self._cluster)
 
     def message(self, text: str) -> str:
-        """The message as this reader may have it."""
+        """The message for this reader."""
         if self._access.sees_everything:
             return text
         victim = _OF_VICTIM.fullmatch(text)
@@ -77,14 +77,14 @@ class Reader:
         return _OF_PREEMPTOR.sub("", text)
 
     def conditions(self, conditions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Conditions, or states of admission checks, with their messages cut."""
+        """Conditions, or states of admission checks, with reduced messages."""
         return [
             {**condition, "message": self.message(condition["message"])} if "message" in condition else dict(condition)
             for condition in conditions
         ]
 
     def manifest(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """A Workload's manifest, or any other, with the conditions of its status cut."""
+        """A manifest with reduced messages in its status."""
         status = manifest.get("status")
         if not isinstance(status, dict) or self._access.sees_everything:
             return manifest

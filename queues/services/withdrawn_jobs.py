@@ -1,4 +1,4 @@
-"""Jobs that were cancelled or deleted: the rows stay until the cluster has dropped them, then their names are free."""
+"""Cancelled or deleted jobs: their rows stay until the cluster has deleted them; then their names are free."""
 
 from collections.abc import Collection, Iterable
 
@@ -10,13 +10,14 @@ from queues.models import Job, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 JobKey = tuple[str, str, str]
-"""kind, namespace, name."""
+"""(kind, namespace, name)."""
 
 
 def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
-    """Let withdrawn jobs of these names go, if their workloads have ended and the cluster has heard of it.
+    """Delete withdrawn jobs of these names if their workloads have finished and the cluster was told.
 
-    The ended workloads stay, as history, without a job. A group of pods goes whole, with the first of its names.
+    The finished workloads stay as history, without a job. A group of pods is deleted whole, with the first of its
+    names.
     """
     wanted = set(keys)
     wanted |= _groups_of(cluster, {(namespace, name) for kind, namespace, name in wanted if kind == POD})
@@ -40,7 +41,7 @@ def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
 
 
 def _groups_of(cluster: Cluster, pods: Collection[tuple[str, str]]) -> set[JobKey]:
-    """The withdrawn groups to which pods of these namespaces and names belong."""
+    """The withdrawn groups of pods with these namespaces and names."""
     if not pods:
         return set()
     rows = Job.objects.filter(

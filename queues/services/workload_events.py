@@ -1,17 +1,17 @@
-"""One line in a workload's history, written beside the change that it tells of. Batches write theirs in SQL."""
+"""Writes events of workloads. Batches write theirs in SQL."""
 
 from datetime import datetime
 
 from queues.models import Workload, WorkloadEvent
 
 _MAX_MESSAGE = 1024
-"""Characters of an event's message that Kubernetes keeps."""
+"""The length to which Kubernetes limits an event's message."""
 
 
 def log_event(
     workload: Workload, reason: str, message: str, *, actor: str, now: datetime, warning: bool = False
 ) -> None:
-    """Note what happened to the workload, within the caller's transaction."""
+    """Add an event, within the caller's transaction."""
     WorkloadEvent.objects.create(
         cluster_id=workload.cluster_id,
         workload_uid=workload.uid,

@@ -1,4 +1,4 @@
-"""Workload objects as submitted: new ones by the thousand, those that are there replaced where Kueue allows it."""
+"""Stores submitted Workload objects: creates new ones in bulk, and replaces existing ones where Kueue allows it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -63,7 +63,7 @@ def apply_workloads(
 
 
 def workload_spec(row: Workload) -> WorkloadSpec:
-    """The spec of a row whose pod sets are prefetched; applied again it changes nothing."""
+    """The spec of a row with prefetched pod sets. Applying it again changes nothing."""
     return WorkloadSpec(
         namespace=row.namespace,
         name=row.name,
@@ -133,7 +133,7 @@ def _check(submitted: Submitted[WorkloadSpec], row: Workload) -> None:
 
 
 def _check_owned(submitted: Submitted[WorkloadSpec], row: Workload) -> None:
-    """A job's workload follows its job: only whether it is active and its priority may be said here."""
+    """A job's workload follows its job. Only `active` and the priority may be changed here."""
     spec = submitted.spec
     follows = {
         "spec.podSets": pod_set_specs(row) != spec.pod_sets,

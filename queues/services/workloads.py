@@ -1,12 +1,12 @@
-"""A workload's life, as users and the cluster drive it: hold, release, cancel, priority; pods ready, stopped, finished.
+"""Changes of a workload's life by users and the cluster: hold, release, cancel, priority; pods ready, stopped,
+finished.
 
-The engine owns the admission columns and the conditions QuotaReserved, Admitted, Evicted, Preempted and Requeued. What
-is here writes `active`, `priority`, PodsReady, Finished and `pods_stopped_at`, each as one conditional UPDATE of named
-columns over any number of workloads, with an event per workload that really changed, and then wakes the scheduler.
-
-Every function takes (namespace, name) keys, passes over workloads that are missing or not in a state for it, and
-returns the keys of those that it changed, in the order given. What users ask of one slice of an elastic job is done to
-the other one too: they are one job.
+The engine owns the admission columns and the conditions QuotaReserved, Admitted, Evicted, Preempted and Requeued.
+The functions here write `active`, `priority`, PodsReady, Finished and `pods_stopped_at`, each as one conditional
+UPDATE of named columns over any number of workloads, with an event per changed workload, and then wake the
+scheduler. Each takes (namespace, name) keys, skips workloads that are missing or in another state, and returns the
+keys of changed ones in the given order. User actions on one slice of an elastic job apply to the other one too,
+because they are one job.
 """
 
 from collections.abc import Iterable, Mapping
@@ -82,7 +82,7 @@ _ENDED_WELL: Final = (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED, Finish
 
 @dataclass(frozen=True, slots=True)
 class _Transition:
-    """One step: which workloads may take it, what it writes, and the event that tells of it."""
+    """One transition: which workloads may take it, what it writes, and its event."""
 
     guard: LiteralString
     changes: LiteralString
@@ -91,17 +91,18 @@ class _Transition:
     event_type: str = "Normal"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     of_job: bool = False
-    """Whether the other slice of an elastic job takes it too."""
+    """Whether it applies to the other slice of an elastic job too."""
 
 
 def hold(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
-    """Set spec.active to false (Kueue): the engine evicts an admitted workload, a waiting one is passed over."""
+    """Set spec.active to false (Kueue): the engine evicts an admitted workload and skips a pending one."""
     step = _Transition(f"{_UNFINISHED} AND workload.active", "active = false", "Held", f"Held by {actor}", of_job=True)
     return _take(cluster, keys, step, actor, now)
 
 
 def release(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
-    """Set spec.active to true again: the workload queues anew. One that is being cancelled stays ended."""
+    """Set spec.active to true again, so that the workload is queued again. One that is being cancelled is not
+    released."""
     step = _Transition(
         f"{_UNFINISHED} AND NOT workload.active AND workload.deletion_requested_at IS NULL",
         "active = true, "
@@ -124,7 +125,7 @@ def change_priority(
     priority_class_name: str = "",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Give unfinished workloads another priority, and the WorkloadPriorityClass that it comes from, if any."""
+    """Change the priority of unfinished workloads, and the WorkloadPriorityClass it comes from, if any."""
     from_class = f" (class {priority_class_name})" if priority_class_name else ""
     step = _Transition(
         _UNFINISHED,
@@ -146,11 +147,11 @@ def change_priority(
 def cancel(
     cluster: Cluster, keys: Keys, *, actor: str, withdraw_jobs: bool = True, now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """End workloads for good; their jobs leave the cluster, but for those of which other workloads go on: a Deployment
-    has a replica less for each workload that ends. `withdraw_jobs` is off where the job has changed already.
+    """End workloads for good. Their jobs are deleted from the cluster, except those with other workloads: a
+    Deployment loses one replica for each ended workload. `withdraw_jobs` is off if the job has changed already.
 
-    One that holds no quota is finished at once (reason Cancelled). One that does is deactivated: the engine evicts it,
-    and it is finished when the cluster says that its pods stopped; its devices are not free before that.
+    A workload without quota is finished at once (reason Cancelled). One with quota is deactivated: the engine evicts
+    it, and it is finished when the cluster reports that its pods stopped; its devices are not free before that.
     """
     now = now or timezone.now()
     keys = list(keys)
@@ -177,7 +178,7 @@ def cancel(
 def set_aside(
     cluster: Cluster, keys: Keys, until: datetime, why: str, *, actor: str = "scheduler", now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """Keep waiting workloads out of their queues until then: what was decided for them could not be stored."""
+    """Keep pending workloads out of their queues until a time, because a decision on them could not be stored."""
     step = _Transition(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NULL",
         "requeue_at = %(until)s, message = %(message)s",
@@ -198,7 +199,7 @@ def record_pods_ready(
     actor: str = "watcher",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Set the PodsReady condition of admitted workloads; `recovering` when they were ready before and lost pods."""
+    """Set the PodsReady condition of admitted workloads; `recovering` if they were ready before and lost pods."""
     if ready:
         status, reason = ConditionStatus.TRUE, PodsReadyReason.RECOVERED if recovering else PodsReadyReason.STARTED
     else:
@@ -219,10 +220,10 @@ def record_pods_ready(
 def record_stopped(
     cluster: Cluster, keys: Keys, *, actor: str = "watcher", now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """The cluster says that no pod of these workloads runs any more.
+    """Record that no pod of these workloads runs any more.
 
-    For an evicted one that is when its quota may be released; one that was being cancelled is finished by it. A
-    workload that nobody stopped is left alone.
+    An evicted workload may then be released; one that was being cancelled is finished. A workload that was not
+    stopped is left alone.
     """
     now = now or timezone.now()
     keys = list(keys)
@@ -260,10 +261,10 @@ def record_finished(
     actor: str = "watcher",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Set the Finished condition: the engine takes back quota and devices at once, as Kueue does.
+    """Set the Finished condition; the engine releases quota and devices at once, as Kueue does.
 
-    A workload of which a pod still lives holds what it has until that pod is gone (`settle_endings`): the keys of such
-    ones are not among those that are returned.
+    A workload with a live pod keeps what it holds until that pod is gone (`settle_endings`); its key is not
+    returned.
     """
     now = now or timezone.now()
     keys = list(keys)
@@ -273,7 +274,7 @@ def record_finished(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.ending IS NULL AND {_HAS_PODS}",
         "ending = %(ending)s::jsonb, push_sequence = push_sequence + 1",
         "Ending",
-        f"{message}; what it holds is free when its pods are gone",
+        f"{message}; quota and devices are released when its pods are gone",
         parameters={"ending": json_text(ending)},
     )
     with transaction.atomic():
@@ -284,7 +285,8 @@ def record_finished(
 
 
 def record_replaced(cluster: Cluster, key: tuple[str, str], reason: FinishedReason, message: str) -> None:
-    """Finish a slice of an elastic job whose pods and reservation are another slice's now, or that made way for it."""
+    """Finish a slice of an elastic job whose pods and reservation went to another slice, or that was replaced while
+    pending."""
     now = timezone.now()
     _take(cluster, [key], _finish("true", reason, message, now), "scheduler", now)
 
@@ -292,7 +294,7 @@ def record_replaced(cluster: Cluster, key: tuple[str, str], reason: FinishedReas
 def finish_by_hand(
     cluster: Cluster, keys: Keys, reason: FinishedReason, message: str = "", *, actor: str
 ) -> list[tuple[str, str]]:
-    """Say that workloads have ended which run elsewhere. Raises `Conflict` for one that has a job: it ends with it."""
+    """Finish workloads that run elsewhere. Raises `Conflict` for one with a job, because it ends with its job."""
     keys = list(keys)
     rows = Workload.objects.filter(cluster=cluster, name__in={name for _, name in keys}, job__isnull=False)
     wanted = set(keys)
@@ -305,7 +307,7 @@ def finish_by_hand(
 
 
 def settle_endings(cluster: Cluster, *, now: datetime | None = None) -> list[tuple[str, str]]:
-    """Finish the workloads that ended before their last pod, and whose pods are gone by now."""
+    """Finish the workloads whose job ended before their last pod, once their pods are gone."""
     ending = Workload.objects.filter(cluster=cluster, ending__isnull=False).exclude(status=WorkloadStatus.FINISHED)
     alive = Pod.objects.filter(workload=OuterRef("pk")).exclude(phase__in=("Succeeded", "Failed"))
     rows = ending.exclude(Exists(alive)).values_list("namespace", "name", "ending")
@@ -325,9 +327,10 @@ def _finish_ending(
 def delete_workloads(
     cluster: Cluster, keys: Keys, *, actor: str, message: str = "", now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """Remove workloads; their events stay. One that holds quota is cancelled instead, and goes when its pods stopped.
+    """Delete workloads; their events stay. One with quota is cancelled instead, and deleted when its pods have
+    stopped.
 
-    Returns the keys of those that are gone now.
+    Returns the keys of deleted ones.
     """
     now = now or timezone.now()
     keys = list(keys)
@@ -403,7 +406,7 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
 
 
 def _lock_with_siblings(cluster: Cluster, keys: Keys) -> None:
-    """Lock workloads with the others of their jobs, in the order of all who lock workloads."""
+    """Lock workloads and the others of their jobs, in the common lock order."""
     keys = list(keys)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -423,9 +426,9 @@ def _lock_with_siblings(cluster: Cluster, keys: Keys) -> None:
 
 
 def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
-    """Mark the jobs of ended workloads for removal, and have the cluster hear of it.
+    """Mark the jobs of ended workloads for removal, and push that.
 
-    A job of which other workloads go on (a Deployment, each of whose pods is one) loses a replica for each that ended.
+    A job with other workloads (a Deployment, each of whose pods is one) loses one replica for each that ended.
     """
     keys = list(keys)
     parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
@@ -458,7 +461,7 @@ def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
 
 
 def _delete_rows(cluster: Cluster, keys: Keys) -> None:
-    """In one statement each: Django would load every row, to look at what cascades."""
+    """One statement each; Django would load every row to find what cascades."""
     keys = list(keys)
     parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
     with connection.cursor() as cursor:

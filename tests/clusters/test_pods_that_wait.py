@@ -224,7 +224,7 @@ def test_each_job_of_a_cron_job_waits_runs_and_ends(system: System) -> None:
     assert there["spec"]["suspend"] is True
     made = Job.objects.get(kind="CronJob")
     assert delete_jobs(system.cluster, [made], actor="alice", now=system.moment()) == {
-        made.pk: "goes when the cluster has dropped it"
+        made.pk: "is deleted once the cluster has deleted it"
     }
     system.turn()
     assert system.client.get(kind, "team", "nightly") is None

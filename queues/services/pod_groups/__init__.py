@@ -1,1 +1,1 @@
-"""Pods of groups: many pods that are one workload."""
+"""Pod groups: several plain pods that form one workload."""

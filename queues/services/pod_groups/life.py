@@ -1,8 +1,8 @@
-"""Groups of plain pods: the group's workload follows the pods that are there.
+"""The life of pod groups: the group's workload follows the pods that exist.
 
-A group is a `Job` row of kind PodGroup that owns the workload; each of its pods is a `Job` row of kind Pod that names
-the group. The workload is composed when all pods are there; until then it waits outside its queue. From then on its
-pod sets stay: a pod that fails or goes is waited for, and another one of its role takes its place.
+A group is a `Job` row of kind PodGroup that owns the workload; each of its pods is a `Job` row of kind Pod that
+references the group. The workload is composed once all pods exist; until then it is not queued. After that its pod
+sets are fixed: a pod that fails or is deleted is missed until another one of its role replaces it.
 """
 
 from collections import Counter
@@ -42,14 +42,14 @@ from scheduling.model.vocabulary import (
 
 
 class MemberPhase(StrEnum):
-    """How a pod of a group ended; a pod that has not has none."""
+    """How a pod of a group ended; None while it has not."""
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
 
 class Member:
-    """A pod of a group: its row, and what its manifest says, which is read when it is asked for."""
+    """A pod of a group: its row, and its manifest, which is parsed on first use."""
 
     def __init__(self, row: Job) -> None:
         self.row = row
@@ -62,13 +62,13 @@ class Member:
 
     @property
     def group(self) -> PodGroupMember:
-        """What it says of its group."""
-        assert self.job.group is not None  # it would be no member
+        """The group fields of its manifest."""
+        assert self.job.group is not None  # a member references its group
         return self.job.group
 
     @property
     def retriable(self) -> bool:
-        """Whether the group waits for another pod when this one fails."""
+        """Whether the group waits for another pod if this one fails."""
         return self._annotations.get(RETRIABLE_IN_GROUP) != "false"
 
     @cached_property
@@ -78,7 +78,7 @@ class Member:
 
     @property
     def counts(self) -> bool:
-        """Whether it fills a place of the group: it may run, runs, or has succeeded."""
+        """Whether it takes a place in the group: it may run, runs, or has succeeded."""
         return self.row.phase != MemberPhase.FAILED and self.row.deletion_requested_at is None
 
     @property
@@ -87,7 +87,7 @@ class Member:
 
 
 def members_of(group: Job) -> list[Member]:
-    """The pods of a group, in the order in which they came."""
+    """The pods of a group in order of creation."""
     return [Member(row) for row in Job.objects.filter(group=group).order_by("pk")]
 
 
@@ -103,12 +103,12 @@ def compose(jobs: Sequence[JobManifest], stated: PodGroupMember) -> tuple[PodSet
 
 
 def is_composed(workload: Workload, total_count: int) -> bool:
-    """Whether all pods of its group were there once: from then on its pod sets are those of the whole group."""
+    """Whether all pods of its group existed once, so that its pod sets are those of the whole group."""
     return sum(pod_set.count for pod_set in workload.pod_sets.all()) >= total_count
 
 
 def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: datetime | None = None) -> None:
-    """Note how pods of groups ended, by the keys of their rows, and what follows for their groups."""
+    """Record how pods of groups ended, by the keys of their rows, and update their groups."""
     with transaction.atomic():
         changed: set[int] = set()
         for phase in MemberPhase:
@@ -120,7 +120,7 @@ def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: d
 
 
 def forget_members(cluster: Cluster, members: Collection[int], *, now: datetime | None = None) -> None:
-    """These pods, by the keys of their rows, are no longer there; one that has succeeded stays counted."""
+    """Remove these pods (by the keys of their rows), which no longer exist. One that succeeded still counts."""
     with transaction.atomic():
         rows = Job.objects.filter(cluster=cluster, pk__in=list(members), group__isnull=False)
         gone = rows.exclude(phase=MemberPhase.SUCCEEDED, deletion_requested_at=None)
@@ -130,13 +130,13 @@ def forget_members(cluster: Cluster, members: Collection[int], *, now: datetime 
 
 
 def withdraw_members(cluster: Cluster, rows: Sequence[Job], *, actor: str, now: datetime) -> dict[int, str]:
-    """Some pods of a group are to go, others stay; answers why one has to wait, by its row's key."""
+    """Remove some pods of a group. Returns why some have to wait, by row key."""
     waiting: dict[int, str] = {}
     told = Workload.objects.filter(job__in={row.group_id for row in rows}, pushed_sequence__gt=0)
     groups = set(told.exclude(status=WorkloadStatus.FINISHED).values_list("job_id", flat=True))
     for row in rows:
         if row.group_id in groups and not row.phase:
-            waiting[row.pk] = "goes when the cluster has dropped it"
+            waiting[row.pk] = "is deleted once the cluster has deleted it"
     Job.objects.filter(pk__in=waiting).update(deletion_requested_at=now)
     Job.objects.filter(pk__in=[row.pk for row in rows if row.pk not in waiting]).delete()
     if waiting:
@@ -149,7 +149,7 @@ def withdraw_members(cluster: Cluster, rows: Sequence[Job], *, actor: str, now: 
 def refresh_groups(
     cluster: Cluster, groups: Collection[int], *, actor: str = "watcher", now: datetime | None = None
 ) -> None:
-    """Bring the workloads of these groups in step with the pods that the groups have."""
+    """Update the workloads of these groups to the pods that the groups have."""
     if not groups:
         return
     with transaction.atomic():
@@ -168,7 +168,7 @@ def refresh_groups(
 
 
 class _Refresh:
-    """One group, with its rows locked."""
+    """The update of one group, with its rows locked."""
 
     def __init__(self, cluster: Cluster, group: Job, workload: Workload, actor: str, now: datetime) -> None:
         self._cluster = cluster
@@ -183,7 +183,7 @@ class _Refresh:
         self._serving = bool(spec.get("serving"))
 
     def run(self) -> None:
-        """Ended or not; else its pod sets, its surplus pods, what it waits for, and what it needs no more."""
+        """Finish the group, or update its pod sets, surplus pods, missing pods and reclaimable pods."""
         ended = self._ended()
         if ended is not None:
             key = (self._workload.namespace, self._workload.name)
@@ -199,10 +199,10 @@ class _Refresh:
         return [member for member in self._members if member.counts and role in ("", member.role)]
 
     def _ended(self) -> tuple[FinishedReason, str] | None:
-        """All pods succeeded; or none is left at work and one of them says that it must not be waited for."""
+        """Whether the group has ended: all pods succeeded, or no pod is active and one of them says not to wait."""
         if not self._members:
             if self._condition(ConditionType.EVICTED) is None:
-                return FinishedReason.OWNER_NOT_FOUND, "No pod of the group is left"
+                return FinishedReason.OWNER_NOT_FOUND, "The group has no pods left"
             return None
         succeeded = sum(member.row.phase == MemberPhase.SUCCEEDED for member in self._members)
         message = f"Pods succeeded: {succeeded}/{self._total}"
@@ -214,7 +214,8 @@ class _Refresh:
         return None
 
     def _compose(self) -> None:
-        """Its pod sets are those of the pods that are there, until all are; from then on they are those of all."""
+        """Until all pods exist, the pod sets are those of the present pods; after that they are those of the whole
+        group."""
         live = self._live()[: self._total]
         composed = is_composed(self._workload, self._total)
         if not live or (composed and len(live) < self._total):
@@ -223,7 +224,7 @@ class _Refresh:
         if pod_sets == pod_set_specs(self._workload):
             return
         if not composed and sum(pod_set.count for pod_set in pod_sets) >= self._total:
-            # Kueue makes the workload now: its place in the queue counts from here.
+            # Kueue creates the workload at this moment, so its place in the queue counts from here.
             Workload.objects.filter(pk=self._workload.pk).update(created_at=self._now)
         change_workload(
             self._workload,
@@ -234,7 +235,7 @@ class _Refresh:
         self._workload = Workload.objects.prefetch_related("pod_sets").get(pk=self._workload.pk)
 
     def _remove_surplus(self) -> None:
-        """Pods for which the group has no place go, the latest first; and failed ones that others have replaced."""
+        """Delete pods for which the group has no place, latest first, and failed pods that were replaced."""
         if not is_composed(self._workload, self._total):
             return
         places = {pod_set.name: pod_set.count for pod_set in self._workload.pod_sets.all()}
@@ -249,7 +250,7 @@ class _Refresh:
         Job.objects.filter(pk__in=replaced).delete()
         for member in surplus:
             Job.objects.filter(pk=member.row.pk).update(deletion_requested_at=self._now)
-            self._log("ExcessPodDeleted", f"Pod {member.row.name} is more than the group has places for")
+            self._log("ExcessPodDeleted", f"Pod {member.row.name} exceeds the size of the group")
         if surplus:
             raise_push(Workload.objects.filter(pk=self._workload.pk))
             request_push(self._cluster.name)
@@ -257,7 +258,7 @@ class _Refresh:
             self._members = members_of(self._group)
 
     def _wait(self) -> None:
-        """WaitingForReplacementPods, for as long as pods are missing; the scheduler passes over the workload then."""
+        """Set WaitingForReplacementPods while pods are missing. The scheduler skips the workload meanwhile."""
         waiting = self._incomplete() or self._absent()
         before = self._condition(ConditionType.WAITING_FOR_REPLACEMENT_PODS)
         if waiting is not None:
@@ -277,7 +278,7 @@ class _Refresh:
         return PendingReason.POD_GROUP_INCOMPLETE, f"Pod group {self._group.name} is not complete: {there}"
 
     def _absent(self) -> tuple[str, str] | None:
-        """Places that a pod had and none has now; with fast admission pods that never came are no reason to wait."""
+        """The number of pods that are missing. With fast admission, pods that were never created do not count."""
         places = self._total
         if self._fast:
             places = max(1, min(self._total, len(self._members)))
@@ -290,7 +291,7 @@ class _Refresh:
         return ReplacementPodsReason.PODS_FAILED, f"{absent} of {self._total} pods need a replacement"
 
     def _reclaim(self) -> None:
-        """What pods that have succeeded asked for is free: Kueue's reclaimablePods."""
+        """Release what succeeded pods requested: Kueue's reclaimablePods."""
         if self._serving:
             return
         done = Counter(member.role for member in self._members if member.row.phase == MemberPhase.SUCCEEDED)

@@ -1,4 +1,4 @@
-"""Pods of groups as submitted, or as found in the cluster: which group each joins, and whether it may."""
+"""Plans for submitted or found pods of groups: which group each joins, and whether it may."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ _FACTS: Final = {
     "fast_admission": f"metadata.annotations[{keys.POD_GROUP_FAST_ADMISSION}]",
     "serving": f"metadata.annotations[{keys.POD_GROUP_SERVING}]",
 }
-"""What all pods of a group must say alike, and where it stands; in the order of `GroupPod.facts`."""
+"""The fields that all pods of a group must have in common, and their paths, in the order of `GroupPod.facts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPod:
-    """A pod that names a group, with the queue and the priority that it would have alone."""
+    """A pod that names a group, with the queue and priority that it would have alone."""
 
     submitted: Submitted[JobManifest]
     queue_name: str
@@ -40,23 +40,23 @@ class GroupPod:
 
     @property
     def group(self) -> PodGroupMember:
-        """What it says of its group."""
-        assert self.submitted.spec.group is not None  # it would not be here
+        """The group fields of its manifest."""
+        assert self.submitted.spec.group is not None  # set for every GroupPod
         return self.submitted.spec.group
 
     @property
     def facts(self) -> tuple[str, int, bool, bool]:
-        """What all pods of a group must say alike."""
+        """The values that all pods of a group must have in common."""
         return (self.queue_name, self.group.total_count, self.group.fast_admission, self.group.serving)
 
     def refuse(self, path: str, value: Any, rule: str, remedy: str, reason: MistakeReason) -> None:
-        """Note a mistake of this pod."""
+        """Report a mistake of this pod."""
         self.submitted.report.error(self.submitted.at(path), value, rule, remedy, reason)
 
 
 @dataclass(slots=True)
 class GroupPlan:
-    """What the pods of one group that were submitted together ask for."""
+    """The pods of one group in one submission."""
 
     namespace: str
     name: str
@@ -65,15 +65,15 @@ class GroupPlan:
     workload: Workload | None = None
     members: list[Member] = field(default_factory=list)
     rows: dict[str, Job] = field(default_factory=dict)
-    """Pods of these names that are there, whatever group they are in."""
+    """Existing pods with these names, in whatever group."""
     taken: bool = False
-    """A workload that is not this group's has its name."""
+    """Another workload has the group's name."""
 
 
 def plan_groups(
     cluster: Cluster, pods: Sequence[GroupPod], *, actor: str, found_in_cluster: bool = False, now: datetime
 ) -> list[GroupPlan]:
-    """The groups that these pods join, each checked; mistakes are noted in the pods' reports."""
+    """The groups that these pods join, each checked; mistakes go to the pods' reports."""
     grouped: dict[tuple[str, str], list[GroupPod]] = defaultdict(list)
     for pod in pods:
         grouped[pod.submitted.spec.meta.namespace, pod.group.name].append(pod)
@@ -101,7 +101,8 @@ def _plan(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> Group
 
 
 def _is_over(plan: GroupPlan) -> bool:
-    """Whether the name is free for another group: its workload is gone, or has ended with pods that others made."""
+    """Whether the name is free for another group: its workload is deleted, or finished with pods that others
+    created."""
     if plan.group is None or plan.group.deletion_requested_at is not None:
         return False
     if plan.workload is None:
@@ -111,18 +112,18 @@ def _is_over(plan: GroupPlan) -> bool:
 
 
 def _dissolve(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> None:
-    """Let a group go that is over. Its history stays: events outlive a workload."""
+    """Remove a group that is over. Its events stay."""
     if plan.workload is not None:
         key = (plan.workload.namespace, plan.workload.name)
         if not delete_workloads(cluster, [key], actor=actor, now=now):
-            return  # it holds slices for a moment yet
+            return  # it still holds slices
     if plan.group is not None:
         plan.group.delete()
     plan.group, plan.workload, plan.members = None, None, []
 
 
 def _is_taken(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> bool:
-    """Whether another workload has the group's name. The ended one of a withdrawn group makes way."""
+    """Whether another workload has the group's name. The finished one of a withdrawn group is removed."""
     row = Workload.objects.filter(cluster=cluster, namespace=plan.namespace, name=plan.name).first()
     if row is None:
         return False
@@ -131,7 +132,7 @@ def _is_taken(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> b
 
 
 class _Checks:
-    """Whether the pods of a plan may join their group."""
+    """The checks of whether the pods of a plan may join their group."""
 
     def __init__(self, plan: GroupPlan, found: bool) -> None:
         self._plan = plan
@@ -139,7 +140,7 @@ class _Checks:
         self._holds = plan.workload is not None and plan.workload.quota_reserved_at is not None
 
     def run(self) -> None:
-        """All checks; each mistake is noted where it stands."""
+        """Run all checks and report each mistake."""
         plan = self._plan
         for pod in plan.pods:
             row = self._row(pod)
@@ -147,7 +148,7 @@ class _Checks:
                 self._check_row(pod, row)
         if plan.taken:
             path = f"metadata.labels[{keys.POD_GROUP_NAME}]"
-            rule = "is the name of a workload that is there already"
+            rule = "Duplicate value: a workload of this name exists"
             plan.pods[0].refuse(path, plan.name, rule, "Use another name for the group.", MistakeReason.IN_USE)
         if plan.group is not None and not self._group_is_open(plan.group):
             return
@@ -171,14 +172,14 @@ class _Checks:
             pod.refuse("spec", None, rule, "Delete the pod and submit another one.", MistakeReason.IMMUTABLE)
         elif not _retriable(row) and pod.group.retriable:
             path = f"metadata.annotations[{keys.RETRIABLE_IN_GROUP}]"
-            rule = "can't become true again: a group that does not wait for other pods stays so"
+            rule = "field is immutable: a group that does not wait for other pods cannot wait again"
             pod.refuse(path, None, rule, 'Leave it at "false".', MistakeReason.IMMUTABLE)
 
     def _is_frozen(self, row: Job) -> bool:
         return self._holds or bool(row.phase)
 
     def _group_is_open(self, group: Job) -> bool:
-        """Whether pods can join; one that is there already and stays as it is, is none of this."""
+        """Whether new pods can join. Existing unchanged pods are not checked."""
         ended = self._plan.workload is not None and self._plan.workload.status == WorkloadStatus.FINISHED
         if group.deletion_requested_at is None and not ended:
             return True
@@ -194,16 +195,19 @@ class _Checks:
         return None if meta.generate_name else self._plan.rows.get(meta.name)
 
     def _check_facts(self) -> None:
-        """All pods of a group name the same queue and say the same of the group (Kueue refuses others)."""
+        """All pods of a group must name the same queue and have the same group fields (Kueue refuses others)."""
         wanted = self._stated() or self._plan.pods[0].facts
         for pod in self._plan.pods:
             for path, mine, others in zip(_FACTS.values(), pod.facts, wanted, strict=True):
                 if mine != others:
-                    rule = f"must be what the other pods of group {self._plan.name} say: {_text(others)}"
-                    pod.refuse(path, _text(mine), rule, "Give all pods of a group the same.", MistakeReason.INVALID)
+                    rule = f"must be the same as in the other pods of group {self._plan.name}: {_text(others)}"
+                    pod.refuse(
+                        path, _text(mine), rule, "Use the same value in all pods of a group.", MistakeReason.INVALID
+                    )
 
     def _stated(self) -> tuple[str, int, bool, bool] | None:
-        """What the group is held to: what is stored, unless all its pods are submitted anew while it waits."""
+        """The values that pods must match: the stored ones, unless all pods are submitted again while the group is
+        pending."""
         plan = self._plan
         if plan.group is None or plan.workload is None:
             return None
@@ -214,17 +218,17 @@ class _Checks:
         return (plan.workload.queue_name, spec["totalCount"], spec["fastAdmission"], spec["serving"])
 
     def _check_places(self) -> None:
-        """Each pod needs a place: of its role where the pod sets stand, else below the total count.
+        """Each pod needs a place: in its role if the pod sets are fixed, else below the total count.
 
-        Pods that were found in the cluster and have none are not refused but removed there, as Kueue does.
+        Found pods without a place are deleted in the cluster instead of being refused, as in Kueue.
         """
         first = self._plan.pods[0].group
         submitted = {pod.submitted.spec.meta.name for pod in self._plan.pods}
         kept = [member for member in self._plan.members if member.counts and member.row.name not in submitted]
         roles = {member.role for member in kept} | {pod.group.role for pod in self._plan.pods}
         if len(roles) > MAX_POD_SETS and not first.fast_admission:
-            rule = f"a group has at most {MAX_POD_SETS} roles, with this pod it has {len(roles)}"
-            self._plan.pods[-1].refuse("spec", None, rule, "Make its pods alike.", MistakeReason.TOO_MANY)
+            rule = f"Too many: a group has at most {MAX_POD_SETS} roles, with this pod it has {len(roles)}"
+            self._plan.pods[-1].refuse("spec", None, rule, "Use fewer different pods.", MistakeReason.TOO_MANY)
         if self._holds or first.fast_admission:
             self._check_roles(kept)
         elif not self._found:
@@ -237,11 +241,11 @@ class _Checks:
             self._check_pod_set_groups(kept, first)
 
     def _check_pod_set_groups(self, kept: Sequence[Member], first: PodGroupMember) -> None:
-        """Roles that are to be placed together: known when the group is complete."""
+        """Check roles that must be placed together, once the group is complete."""
         jobs = [*(member.job for member in kept), *(pod.submitted.spec for pod in self._plan.pods)]
         for name, rule in pod_set_group_mistakes(compose(jobs[: first.total_count], first)):
             path = f"metadata.annotations[{keys.POD_SET_GROUP}]"
-            remedy = "Give it to two roles, one of them a single pod, or to none."
+            remedy = "Set it on two roles, one of them a single pod, or on none."
             self._plan.pods[-1].refuse(path, name, rule, remedy, MistakeReason.INVALID)
 
     def _check_roles(self, kept: Sequence[Member]) -> None:
@@ -263,9 +267,7 @@ class _Checks:
                 pod.refuse("metadata.name", None, rule, "Leave the pod out.", MistakeReason.TOO_MANY)
             else:
                 rule = f"has another shape ({pod.group.role}) than the pods of the group ({', '.join(sorted(known))})"
-                pod.refuse(
-                    "spec", None, rule, "Give it the resources of the pod that it replaces.", MistakeReason.INVALID
-                )
+                pod.refuse("spec", None, rule, "Use the resources of the pod that it replaces.", MistakeReason.INVALID)
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Storing pods of groups whose plan has been checked: the group, its pods, and the workload that they are together."""
+"""Stores pods of checked plans: the group, its pods, and their workload."""
 
 import uuid
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def store_groups(
     found_in_cluster: bool = False,
     now: datetime,
 ) -> dict[int, Applied]:
-    """Store the pods, make or change their groups' workloads; what became of each, by its submission's identity."""
+    """Store the pods, and create or change their groups' workloads. Returns the result per submission identity."""
     applied: dict[int, Applied] = {}
     for plan in plans:
         applied |= _Store(cluster, plan, actor, submitted_by, applied_set, found_in_cluster, now).run()
@@ -61,7 +61,7 @@ class _Store:
         self._now = now
 
     def run(self) -> dict[int, Applied]:
-        """The group first, then its pods, then its workload."""
+        """Store the group first, then its pods, then its workload."""
         plan = self._plan
         fresh = plan.group is None
         group = plan.group or Job(
@@ -122,7 +122,7 @@ class _Store:
         return Action.CONFIGURED
 
     def _head(self, group: Job, first: GroupPod) -> WorkloadSpec:
-        """The workload as its first pod states it; its pod sets are those of the pods of this call."""
+        """The workload with the fields of its first pod; its pod sets are those of the submitted pods."""
         stored = JobSpec(POD_GROUP, group.name, group.namespace, group.manifest, uid=group.uid, row_id=group.pk)
         spec = first.submitted.spec
         (head,) = job_workloads(spec, stored, queue_name=first.queue_name, priority=first.priority)
@@ -139,9 +139,10 @@ class _Store:
         create_workloads(self._cluster, [spec], actor=self._actor, submitted_by=self._submitted_by, now=self._now)
 
     def _change_workload(self) -> None:
-        """What the group's first pod says counts for all, when it is submitted anew; a cluster is told of new pods."""
+        """If the group's first pod is submitted again, its fields apply to the workload. New pods are pushed to the
+        cluster."""
         plan, workload = self._plan, self._plan.workload
-        assert plan.group is not None  # there is a workload, or it is made
+        assert plan.group is not None  # the workload exists or is created
         assert workload is not None
         if workload.quota_reserved_at is not None:
             raise_push(Workload.objects.filter(pk=workload.pk))

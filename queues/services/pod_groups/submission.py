@@ -1,4 +1,4 @@
-"""Pods of groups that are submitted as new, beside workloads: none of them may be there already."""
+"""Submits new pods of groups beside workloads. None of them may exist."""
 
 from collections.abc import Sequence
 
@@ -18,9 +18,9 @@ from scheduling.manifest import LocatedError
 def submit_group_pods(
     cluster: Cluster, pods: Sequence[Submitted[JobManifest]], *, actor: str, submitted_by: str = ""
 ) -> list[Workload]:
-    """Store pods of groups, within the caller's transaction; their groups' workloads, each once.
+    """Store pods of groups, within the caller's transaction; returns each group's workload once.
 
-    Raises `ManifestErrors`, and `AlreadyExists` where a pod of a name is there.
+    Raises `ManifestErrors`, and `AlreadyExists` if a pod of a name exists.
     """
     if not pods:
         return []
@@ -43,7 +43,7 @@ def _refuse_taken(cluster: Cluster, pods: Sequence[Submitted[JobManifest]]) -> N
             pod.report.document,
             pod.at("metadata.name"),
             pod.spec.meta.key,
-            "a Pod of this name is there already.",
+            "Duplicate value: a Pod of this name exists.",
             "Delete it first, use another name, or generateName.",
         )
         for pod in named

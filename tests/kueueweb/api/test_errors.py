@@ -9,7 +9,7 @@ from pytest_django import Settings
 from redis import ConnectionError as RedisConnectionError
 from rest_framework.exceptions import ValidationError
 
-from accounts.exceptions import Conflict, InUse, ManifestErrors, UnsupportedKind
+from accounts.exceptions import AlreadyExists, Conflict, ManifestErrors, UnsupportedKind
 from kueueweb.api.errors import bad_request, error_response, server_error
 from scheduling.manifest import LocatedError
 from tests.api_client import SchemaClient
@@ -19,7 +19,7 @@ from tests.api_client import SchemaClient
     ("error", "status", "reason"),
     [
         (Conflict("x"), 409, "Conflict"),
-        (InUse("x"), 409, "InUse"),
+        (AlreadyExists("x"), 409, "AlreadyExists"),
         (ManifestErrors([LocatedError(2, "spec", {"a": 1}, "is wrong")]), 400, "InvalidManifest"),
         (UnsupportedKind([]), 400, "UnsupportedKind"),
         (OperationalError("no"), 503, "Unavailable"),

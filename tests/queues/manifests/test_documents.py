@@ -57,11 +57,11 @@ def test_json_is_yaml() -> None:
 @pytest.mark.parametrize(
     ("text", "path", "rule"),
     [
-        ("a: &x 1\nb: *x\n", "b", "anchors and aliases are not taken"),
-        ("a: [1, *x]\n", "a[1]", "anchors and aliases are not taken"),
-        ("a: !!python/object:os.system x\n", "a", "tags are not taken"),
-        ("a: !local {b: 1}\n", "a", "tags are not taken"),
-        ("a: !!binary aGk=\n", "a", "tags are not taken"),
+        ("a: &x 1\nb: *x\n", "b", "YAML anchors and aliases are not supported"),
+        ("a: [1, *x]\n", "a[1]", "YAML anchors and aliases are not supported"),
+        ("a: !!python/object:os.system x\n", "a", "YAML tags are not supported"),
+        ("a: !local {b: 1}\n", "a", "YAML tags are not supported"),
+        ("a: !!binary aGk=\n", "a", "YAML tags are not supported"),
         ("{a: " * 200, ".".join("a" * 64), "must not nest more than 64 deep"),
     ],
 )
@@ -98,7 +98,7 @@ def test_what_is_too_large_is_refused(limit: str, text: str) -> None:
         ("a: [", "line 2, column 1", "is not YAML"),
         ("a: 1\n---\n- 1\n", "", "must be a mapping with apiVersion and kind"),
         ("spec:\n  a: 1\n  a: 2\n", "spec.a", "Duplicate value: one mapping has this key twice"),
-        ("? [1]\n: 2\n", "", "a key must be a word"),
+        ("? [1]\n: 2\n", "", "a key must be a string"),
         ('a: "\\0"\n', "a", "must not contain NUL"),
         ('a: "\\ud800"\n', "line 1, column 7", "is not YAML"),
         (b"\xff\xfe\xff", "", "must be UTF-8"),

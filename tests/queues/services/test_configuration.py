@@ -109,7 +109,7 @@ def test_a_topology_waits_for_its_flavors_and_a_check_for_its_queues(cluster: Cl
     checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": "c"}]}}
     apply(cluster, manifest("ClusterQueue", "q", checks))
     assert delete_object(cluster, "Topology", "t", actor="alice") == "it is the topology of f"
-    assert delete_object(cluster, "AdmissionCheck", "c", actor="alice") == "it is asked for by q"
+    assert delete_object(cluster, "AdmissionCheck", "c", actor="alice") == "it is required by q"
     assert delete_object(cluster, "ResourceFlavor", "f", actor="alice") == ""
     apply(cluster, manifest("ClusterQueue", "q"))
     finish_deletions(cluster)
