@@ -164,7 +164,7 @@ def test_s3_no_job_in_a_namespace_of_others(tenant: Tenant, namespace: str) -> N
     assert not tenant.system.client.list(JOBS, namespace).items
 
 
-def test_s5_nobody_outranks_the_others_with_a_number(tenant: Tenant) -> None:
+def test_s5_a_priority_number_cannot_outrank_other_tenants(tenant: Tenant) -> None:
     workload = {"namespace": "team", "name": "first", "pod_sets": [{"requests": {"cpu": "1"}}]}
     assert tenant.client.post(f"{URL}workloads/", {**workload, "priority": 2_147_483_647}).status_code == 400
     assert tenant.client.post(f"{URL}workloads/", {**workload, "priority_class": "usual"}).status_code == 201

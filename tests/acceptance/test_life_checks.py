@@ -114,7 +114,7 @@ def test_every_check_must_be_ready_and_one_rejection_outweighs_a_retry(system: S
     assert condition("Evicted") == ("True", "DeactivatedDueToAdmissionCheck")
 
 
-def test_who_was_sent_back_by_a_check_queues_by_that_time(system: System) -> None:  # T62
+def test_a_workload_evicted_by_a_check_queues_by_the_eviction_time(system: System) -> None:  # T62
     make_check(system, "billing")
     one_at_a_time()
     submit(system, "first")

@@ -35,7 +35,7 @@ def told(job: str) -> list[tuple[str, str]]:
     return list(rows.values_list("reason", "actor"))
 
 
-def test_every_step_is_told_with_its_actor_and_outlives_the_workload(system: System) -> None:
+def test_every_event_names_its_actor_and_outlives_the_workload(system: System) -> None:
     one_at_a_time(within_cluster_queue="LowerPriority")
     system.submit(gpu_job("first", run_seconds=20))
     system.turn()
@@ -230,7 +230,7 @@ class TestProtection:
             system.turn(5)
         assert statuses() == {"high": "Admitted", "low": "Pending"}
 
-    def test_who_was_preempted_is_safe_for_a_while(self, system: System) -> None:
+    def test_a_preempted_workload_is_protected_for_a_while(self, system: System) -> None:
         one_at_a_time(within_cluster_queue="LowerPriority")
         ClusterQueue.objects.update(cool_down_seconds=600)
         submit(system, "low")

@@ -147,7 +147,7 @@ def test_admission_is_blocked_until_the_pods_of_all_that_were_admitted_are_ready
     assert events("third").count("WaitingForPodsReady") == 1
 
 
-def test_who_never_gets_ready_blocks_no_longer_than_its_time_out(slow_start: System) -> None:
+def test_a_workload_that_never_gets_ready_blocks_no_longer_than_its_timeout(slow_start: System) -> None:
     system = slow_start
     configure(system, waitForPodsReady={"timeout": "5m", "blockAdmission": True})
     submit(system, "first")
@@ -161,7 +161,7 @@ def test_who_never_gets_ready_blocks_no_longer_than_its_time_out(slow_start: Sys
 
 
 @pytest.mark.parametrize(("timestamp", "next_one"), [("Eviction", "second"), ("Creation", "first")])
-def test_who_timed_out_queues_by_its_eviction_or_by_its_creation(
+def test_a_timed_out_workload_queues_by_its_eviction_or_by_its_creation(
     slow_start: System, timestamp: str, next_one: str
 ) -> None:
     system = slow_start

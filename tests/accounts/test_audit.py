@@ -243,7 +243,7 @@ def test_the_admin_is_recorded(place: Cluster) -> None:
         "SET LOCAL kueueweb.forget_audit_before = '2999-01-01'; DELETE FROM accounts_auditrecord",
     ],
 )
-def test_nobody_changes_the_audit(place: Cluster, statement: str) -> None:
+def test_the_audit_cannot_be_changed(place: Cluster, statement: str) -> None:
     with (
         pytest.raises((InternalError, ProgrammingError, DatabaseError), match="audit cannot be changed"),
         transaction.atomic(),

@@ -138,14 +138,14 @@ def test_a_command_line_logs_in_through_a_page(bob: SchemaClient) -> None:
     assert (row.username, row.credential, row.name) == ("bob", f"device code {asked['user_code']}", "bob/laptop")
 
 
-def test_a_command_that_asks_too_often_is_told_so(live_services: None, cluster: Cluster) -> None:
+def test_a_command_that_polls_too_often_gets_an_error(live_services: None, cluster: Cluster) -> None:
     command = SchemaClient()
     asked = command.post("/api/v1/auth/device/", {}).json()
     reasons = {ask(command, asked["device_code"]).json()["reason"] for _ in range(5)}
     assert reasons == {"AuthorizationPending", "SlowDown"}
 
 
-def test_a_person_who_says_no_gives_nothing(bob: SchemaClient) -> None:
+def test_a_denied_login_gives_no_token(bob: SchemaClient) -> None:
     command = SchemaClient()
     asked = command.post("/api/v1/auth/device/", {}).json()
     assert bob.post(f"/api/v1/auth/device/{asked['user_code']}/", {"allow": False}).status_code == 204
@@ -153,7 +153,7 @@ def test_a_person_who_says_no_gives_nothing(bob: SchemaClient) -> None:
     assert (refused.status_code, refused.json()["reason"]) == (403, "AccessDenied")
 
 
-def test_codes_that_nobody_has_are_not_there(bob: SchemaClient) -> None:
+def test_an_unknown_code_is_not_found(bob: SchemaClient) -> None:
     assert bob.get("/api/v1/auth/device/BCDF-GHJK/").status_code == 404
     assert ask(SchemaClient(), "made-up").json()["reason"] == "ExpiredToken"
     assert SchemaClient().get("/api/v1/auth/device/BCDF-GHJK/").status_code == 401

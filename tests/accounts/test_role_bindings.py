@@ -144,12 +144,12 @@ def test_an_auditor_of_a_namespace_reads_its_part_of_the_audit(alice: SchemaClie
     assert tom.get("/api/v1/role-bindings/").status_code == 403
 
 
-def test_who_goes_leaves_no_rights_for_the_next_of_that_name(cluster: Cluster) -> None:
+def test_a_deleted_user_leaves_no_rights_to_a_new_user_of_the_same_name(cluster: Cluster) -> None:
     eve = User.objects.create_user("eve")
     RoleBinding.objects.create(username="eve", role=Role.ADMIN)
     eve.delete()
     assert not access_of(User.objects.create_user("eve"), cluster).has_any_role
 
 
-def test_nobody_without_a_role_learns_of_clusters(cluster: Cluster, nobody: APIClient) -> None:
+def test_a_user_without_a_role_sees_no_clusters(cluster: Cluster, nobody: APIClient) -> None:
     assert nobody.get("/api/v1/session/").json()["clusters"] == []

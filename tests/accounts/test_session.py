@@ -90,7 +90,7 @@ def test_guessing_is_slow(site: SchemaClient) -> None:
     assert site.post(TOKEN, {"username": "someone-else", "password": "x"}).status_code == 401
 
 
-def test_guessing_is_as_slow_for_who_claims_to_be_many(site: SchemaClient) -> None:
+def test_guessing_is_as_slow_with_forged_addresses(site: SchemaClient) -> None:
     wrong = {**CREDENTIALS, "password": "x"}
     statuses = [site.post(TOKEN, wrong, headers={"X-Forwarded-For": f"10.0.0.{n}"}).status_code for n in range(11)]
     assert statuses[-1] == 429
@@ -117,7 +117,7 @@ def test_the_admin_has_no_login_of_its_own(client: Client, cluster: Cluster) -> 
     assert client.get("/admin/login/?next=/admin/").status_code == 403
 
 
-def test_a_session_ends_when_nobody_uses_it(site: SchemaClient, settings: Any) -> None:
+def test_an_unused_session_ends(site: SchemaClient, settings: Any) -> None:
     """S16: idle for too long, or simply too old."""
     site.post(LOGIN, CREDENTIALS, **csrf(site))
     site.get(SESSION)
@@ -210,7 +210,7 @@ def test_the_demo_shows_its_accounts(cluster: Cluster, settings: Any) -> None:
     assert SchemaClient().get(SESSION).json()["demo_accounts"] == settings.DEMO_ACCOUNTS
 
 
-def test_who_gets_in_may_come_often(site: SchemaClient) -> None:
+def test_successful_logins_are_not_throttled(site: SchemaClient) -> None:
     wrong = {**CREDENTIALS, "password": "x"}
     assert [site.post(TOKEN, CREDENTIALS).status_code for _ in range(12)] == [201] * 12
     assert [site.post(TOKEN, wrong).status_code for _ in range(9)] == [401] * 9

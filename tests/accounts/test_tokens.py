@@ -78,7 +78,7 @@ def test_one_token_is_revoked(people: None) -> None:
     assert client_with(kept).delete(f"{TOKENS}{lost['id']}/").status_code == 404
 
 
-def test_somebody_elses_token_is_not_there(people: None) -> None:
+def test_a_token_of_another_user_is_not_found(people: None) -> None:
     mine, hers = make_token("bob"), make_token("charlie")
     answers = [client_with(mine).delete(f"{TOKENS}{key}/") for key in (hers["id"], uuid4())]
     assert [(answer.status_code, answer.json()["reason"]) for answer in answers] == [(404, "NotFound")] * 2

@@ -82,7 +82,7 @@ def test_logs_of_a_pod_until_it_ends(system: System, alice: Run) -> None:
     assert stamped.endswith(" finished, exit code 0\n")
 
 
-def test_several_pods_are_told_apart_and_one_is_followed(system: System, alice: Run) -> None:
+def test_lines_of_several_pods_are_prefixed_and_one_pod_is_followed(system: System, alice: Run) -> None:
     workload = run_jobs(system, parallelism=2, completions=2)
     names = sorted(Pod.objects.values_list("name", flat=True))
     lines = alice("logs", workload, "--tail", "1").output.splitlines()

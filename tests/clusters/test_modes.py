@@ -71,7 +71,7 @@ def test_the_client_of_such_a_cluster_refuses_to_write(server: ServerThread, mod
     assert len(connect(server.url).list(PODS).items) == 1
 
 
-def test_a_cluster_is_scheduled_unless_somebody_says_otherwise(db: None) -> None:
+def test_a_cluster_has_mode_schedule_by_default(db: None) -> None:
     call_command("set_cluster", cluster="west", server_url="https://10.0.0.1:6443")
     west = Cluster.objects.get()
     assert (west.mode, west.server_url, west.is_mirrored) == ("schedule", "https://10.0.0.1:6443", False)

@@ -15,7 +15,7 @@ def test_every_device_of_every_node_is_there(page: Page, log_in: Callable[[str],
     expect(page.get_by_role("button", name=re.compile("^Device "))).to_have_count(48)
 
 
-def test_a_slice_shows_whose_it_is(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+def test_a_slice_shows_its_holder(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
     name = admin.submit("device-tenant", memory_mib=20_480, cores_percent=60)
     device = device_of(admin, name, page)
     log_in("admin")

@@ -8,7 +8,7 @@ def test_a_visitor_is_asked_to_log_in(page: Page) -> None:
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
 
 
-def test_a_wrong_password_is_said_and_lets_nobody_in(page: Page) -> None:
+def test_a_wrong_password_is_reported_and_refused(page: Page) -> None:
     page.goto("/login")
     page.get_by_role("textbox", name="User name").fill("admin")
     page.get_by_role("textbox", name="Password").fill("wrong")

@@ -67,7 +67,7 @@ def test_a_quota_that_is_none_is_refused_at_its_field(page: Page, log_in: Callab
     expect(field).to_have_attribute("aria-invalid", "true")
 
 
-def test_who_may_not_edit_is_not_offered_to(page: Page, log_in: Callable[[str], None]) -> None:
+def test_users_who_may_not_edit_see_no_edit_button(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("researcher")
     page.goto("/queues/research")
     expect(page.get_by_role("heading", name="research", level=1)).to_be_visible()

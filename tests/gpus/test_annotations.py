@@ -352,7 +352,7 @@ class TestLock:
     def at(self, minute: int) -> float:
         return datetime.fromisoformat(f"2026-08-01T10:{minute:02}:00+00:00").timestamp()
 
-    def test_x43_who_may_take_the_lock(self) -> None:
+    def test_x43_which_pods_may_take_the_lock(self) -> None:
         lock = NodeLock.decode(self.TEXT)
         assert not lock.free_for("ns", "p2", self.at(3), holder_exists=True)
         assert lock.free_for("ns", "p2", self.at(6), holder_exists=True)

@@ -248,11 +248,11 @@ class TestNeuron:
 
     DEVICE, CORE = "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"
 
-    def test_who_asks_for_devices_gets_their_numbers(self) -> None:
+    def test_requests_for_devices_get_device_indexes(self) -> None:
         whole = [DeviceSlice(f"w{n}", "n1", 0, 0b11, n, "AWSNeuron") for n in (2, 3)]
         assert self.ids(self.DEVICE, *whole) == ("2,3", None)
 
-    def test_who_asks_for_cores_gets_the_numbers_of_cores(self) -> None:
+    def test_requests_for_cores_get_core_indexes(self) -> None:
         for bits, numbers in ((0b01, "8"), (0b10, "9"), (0b11, "8,9")):
             assert self.ids(self.CORE, DeviceSlice("w", "n1", 0, bits, 4, "AWSNeuron")) == (numbers, self.CORE)
 

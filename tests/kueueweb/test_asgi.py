@@ -62,7 +62,7 @@ def test_http(address: str, token: str) -> None:
         assert client.get("/api/v1/nothing/").json()["reason"] == "NotFound"
 
 
-def test_eight_slow_bodies_stop_nobody(address: str, token: str) -> None:
+def test_eight_slow_bodies_do_not_block_other_requests(address: str, token: str) -> None:
     """S4: each took a thread for as long as it dribbled, and the probes had to wait for one too."""
     host, port = address.split(":")
     with ExitStack() as stack:
@@ -95,7 +95,7 @@ def test_a_forwarded_address_from_anybody_passes_no_throttle(address: str, live_
     assert statuses == [401] * 10 + [429]
 
 
-def test_an_answer_says_neither_who_serves_nor_that_it_may_be_kept(address: str, token: str) -> None:
+def test_a_response_names_no_server_and_is_not_cacheable(address: str, token: str) -> None:
     """S16."""
     headers = httpx.get(f"http://{address}/api/v1/workloads/", headers={"Authorization": f"Token {token}"}).headers
     assert "server" not in headers

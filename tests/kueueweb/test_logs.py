@@ -79,7 +79,7 @@ def test_beat_s_error_is_an_outage_where_redis_is_away() -> None:
     assert not is_outage(raised(ValueError("why")))
 
 
-def test_one_who_asks_again_and_again_says_so_once_in_a_while() -> None:
+def test_a_repeated_outage_is_logged_once_in_a_while() -> None:
     now = [0.0]
     outages = OutageInOneLine(lambda: now[0])
     error = ConnectionRefusedError("refused")

@@ -20,5 +20,5 @@ ADDED = [
 
 
 @pytest.mark.parametrize("added", ADDED)
-def test_who_does_not_know_a_new_column_can_still_insert(added: AddField) -> None:
+def test_an_older_process_can_still_insert_after_a_new_column(added: AddField) -> None:
     assert added.field.null or added.field.has_db_default() or isinstance(added.field, GeneratedField)

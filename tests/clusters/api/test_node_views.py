@@ -84,7 +84,7 @@ def test_a_node_without_pods_asks_nothing(bob: SchemaClient, cluster: Cluster) -
     assert (listed["requested"], listed["flavors"], listed["conditions"]) == ({}, [], [])
 
 
-def test_who_runs_on_a_node_is_told_to_those_who_may_see_them(node: Node, pods: dict[str, Pod]) -> None:
+def test_pods_on_a_node_are_shown_to_users_who_may_see_them(node: Node, pods: dict[str, Pod]) -> None:
     user = User.objects.create_user("reader")
     RoleBinding.objects.create(username=user.username, role=Role.VIEWER, namespace="team-a")
     [mine] = client_of(user).get("/api/v1/nodes/n1/pods/").json()["results"]

@@ -81,7 +81,7 @@ def test_a_pod_that_no_node_takes_says_why(system: System, reader: SchemaClient)
     assert pod["node"] == ""
 
 
-def test_logs_are_shown_to_those_who_see_the_workload(system: System, reader: SchemaClient) -> None:
+def test_logs_are_shown_to_users_who_see_the_workload(system: System, reader: SchemaClient) -> None:
     run(system, gpu_job(run_seconds=1000))
     system.advance(30)
     log = f"{pods_url(system)}{Pod.objects.get().name}/log/"
@@ -134,7 +134,7 @@ def test_what_the_cluster_says_against_a_log_is_passed_on(system: System, reader
     assert (silent.status_code, silent.json()["reason"]) == (503, "Unavailable")
 
 
-def test_who_follows_is_handed_over_to_the_web_process(system: System, reader: SchemaClient) -> None:
+def test_a_followed_log_is_handed_over_to_the_web_process(system: System, reader: SchemaClient) -> None:
     run(system, gpu_job(run_seconds=20))
     name = Pod.objects.get().name
     answer = reader.get(f"{pods_url(system)}{name}/log/?follow=true&tail=3")

@@ -245,7 +245,7 @@ def test_a_placed_pod_names_its_workload_and_its_replica() -> None:
         (models.V1Pod, new_object(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))),
     ],
 )
-def test_what_is_told_is_what_kubernetes_models_take(model: Any, told: dict[str, Any]) -> None:
+def test_pushed_objects_are_accepted_by_the_models_of_kubernetes(model: Any, told: dict[str, Any]) -> None:
     read = model.from_dict(told)
     assert read.spec is not None
     assert not getattr(read, "additional_properties", {})

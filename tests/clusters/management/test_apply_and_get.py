@@ -70,7 +70,7 @@ def test_a_users_rights(tmp_path: Path) -> None:
         run("apply", "-f", str(file), "--user", "nobdy")
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_object_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="no such file"):
         run("apply", "-f", str(tmp_path / "missing.yaml"))
     with pytest.raises(CommandError, match="no file in this folder"):

@@ -69,7 +69,7 @@ def test_a_lock_that_is_old_or_whose_holder_is_gone_is_taken(decided: System, se
     assert the_pod(decided)["spec"]["nodeName"] == node_of(decided)
 
 
-def test_a_lock_that_can_not_be_read_blocks_until_somebody_removes_it(decided: System) -> None:
+def test_an_unreadable_lock_blocks_until_it_is_removed(decided: System) -> None:
     lock(decided, "a,b")
     decided.push()
     assert "nodeName" not in the_pod(decided)["spec"]

@@ -291,7 +291,7 @@ def test_an_unreachable_cluster_costs_nothing_but_time(system: System) -> None:
     assert system.push().pushed == 1
 
 
-def test_a_cluster_that_is_only_observed_is_told_nothing(system: System) -> None:
+def test_nothing_is_pushed_to_an_observed_cluster(system: System) -> None:
     system.submit(gpu_job())
     system.engine.run()
     Cluster.objects.update(mode="observe")
@@ -402,7 +402,7 @@ class TestRefusals:
         assert "restartPolicy" in row.message
         assert not DeviceAllocation.objects.exists()
 
-    def test_what_may_pass_is_told_again_after_longer_and_longer(self, system: System) -> None:
+    def test_temporary_refusals_are_retried_with_growing_delays(self, system: System) -> None:
         system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         theirs = job("train", run_seconds=10_000)
         theirs["metadata"]["namespace"] = "team"

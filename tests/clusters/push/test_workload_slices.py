@@ -285,7 +285,7 @@ def test_to_no_pods_and_back(system: System) -> None:
     assert (held(system), len(replicas(system)), slots()) == ([0, 1], 2, 2)
 
 
-def test_a_pod_that_goes_while_it_is_renamed_holds_up_nobody(system: System) -> None:
+def test_a_pod_deleted_during_its_relabelling_does_not_stop_the_sweep(system: System) -> None:
     system.apply(elastic(2))
     turns(system)
     system.apply(elastic(3))

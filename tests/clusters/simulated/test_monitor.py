@@ -28,7 +28,7 @@ def read(api: Api) -> Reading:
     return read_metrics(Monitors(api.cluster.environment).text().decode())
 
 
-def test_devices_that_nobody_is_on_are_idle(api: Api) -> None:
+def test_devices_without_slices_are_idle(api: Api) -> None:
     reading = read(api)
     assert len(reading.devices) == 4
     assert {(device["memory_used_mib"], device["utilization_percent"]) for device in reading.devices.values()} == {

@@ -72,7 +72,7 @@ def test_lines_have_times_and_can_be_asked_for_from_one_on(server: ServerThread,
     assert log(client, name, timestamps=True, since=since) == lines[5:]
 
 
-def test_who_follows_gets_the_lines_as_they_come_and_the_end(server: ServerThread, client: ClusterClient) -> None:
+def test_a_followed_log_streams_lines_and_ends(server: ServerThread, client: ClusterClient) -> None:
     name = started(server, client)
     pieces = client.pod_log("default", name, follow=True)
     heard = next(pieces)
@@ -82,7 +82,7 @@ def test_who_follows_gets_the_lines_as_they_come_and_the_end(server: ServerThrea
     assert heard.decode().splitlines() == log(client, name)
 
 
-def test_who_follows_can_be_told_to_stop(server: ServerThread, client: ClusterClient) -> None:
+def test_following_a_log_can_be_stopped(server: ServerThread, client: ClusterClient) -> None:
     name = started(server, client)
     stop: list[Any] = []
     pieces = client.pod_log("default", name, follow=True, opened=stop.append)

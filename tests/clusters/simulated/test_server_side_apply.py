@@ -41,7 +41,7 @@ def test_apply_needs_a_field_manager(api: Api) -> None:
     assert api.call("PATCH", TRAIN, applied(), "application/apply-patch+yaml").code == 400
 
 
-def test_fields_are_owned_by_who_applied_them(api: Api) -> None:
+def test_fields_are_owned_by_their_manager(api: Api) -> None:
     api.apply(TRAIN, applied(), "one")
     fields = owners(api)["one", "Apply"]
     assert fields["f:spec"]["f:suspend"] == {}

@@ -66,7 +66,7 @@ def test_eviction_gives_a_found_job_its_own_template_back(found: System) -> None
     assert found.workload().quota_reserved_at is None
 
 
-def test_jobs_without_a_queue_or_whose_owner_may_start_them_are_not_taken(found: System) -> None:
+def test_jobs_without_a_queue_or_with_a_managed_owner_get_no_workload(found: System) -> None:
     plain = job("plain", suspend=True)
     plain["metadata"]["namespace"] = "team"
     owned = queued(job("owned", suspend=True))
@@ -99,7 +99,7 @@ def test_a_found_job_that_can_not_be_read_is_logged_once(found: System, caplog: 
     assert not Workload.objects.exists()
 
 
-def test_a_label_on_somebody_elses_job_counts_for_nothing(system: System) -> None:
+def test_our_label_on_a_foreign_job_is_ignored(system: System) -> None:
     system.submit(gpu_job(run_seconds=1000))
     system.turn()
     liar = job("liar", run_seconds=1)
@@ -159,7 +159,7 @@ def test_a_job_that_is_made_anew_after_it_was_deleted_is_another_one(found: Syst
     assert sorted(Workload.objects.values_list("status", flat=True)) == ["Admitted", "Finished"]
 
 
-def test_a_namesake_of_a_job_whose_end_was_missed_is_another_one(found: System) -> None:
+def test_a_new_job_with_the_name_of_a_finished_one_is_a_different_job(found: System) -> None:
     for mib in (90_000, 80_000):
         found.client.delete(JOBS, "team", "train")
         found.client.create(JOBS, gpu_job(suspend=True, mib=mib))

@@ -73,7 +73,7 @@ class TestOurGroup:
         assert told == decided
         assert len(told) == 2
 
-    def test_a_pod_that_somebody_deletes_is_made_again_in_its_place(self, system: System) -> None:
+    def test_a_deleted_pod_is_created_again_in_its_place(self, system: System) -> None:
         apply(system, gpu_pod("a", group="ring", total=2), gpu_pod("b", group="ring", total=2))
         turns(system)
         before = {item["metadata"]["name"]: item["metadata"]["uid"] for item in system.pods()}
@@ -127,7 +127,7 @@ class TestOurGroup:
         live = {item["metadata"]["name"]: item["status"]["phase"] for item in system.pods()}
         assert (live["b"], live["c"], sorted(live.values())) == ("Running", "Running", [*["Running"] * 4, "Succeeded"])
 
-    def test_a_pod_that_succeeded_counts_when_it_is_gone_and_makes_nobody_ready(self, system: System) -> None:
+    def test_a_succeeded_pod_counts_after_its_deletion_and_readies_no_group(self, system: System) -> None:
         apply(system, gpu_pod("a", group="ring", total=2, run_seconds=5), gpu_pod("b", group="ring", total=2))
         turns(system, 6)
         hold(system.cluster, [("team", "ring")], actor="alice")
@@ -234,7 +234,7 @@ class TestFoundPods:
         second = Workload.objects.exclude(pk=first.pk).get()
         assert (first.status, second.status) == ("Finished", "Admitted")
 
-    def test_a_namesake_of_a_pod_whose_end_was_missed_is_another_one(self, found: System) -> None:
+    def test_a_new_pod_with_the_name_of_a_finished_one_is_a_different_pod(self, found: System) -> None:
         found.client.create(PODS, found_pod("a"))
         turns(found)
         found.client.delete(PODS, "team", "a")
@@ -317,7 +317,7 @@ class TestFoundGroup:
         event = WorkloadEvent.objects.get(reason="ErrWorkloadCompose")
         assert "another shape" in event.message
 
-    def test_without_pods_a_group_that_nobody_evicted_is_over(self, found: System) -> None:
+    def test_a_group_without_pods_that_was_not_evicted_is_finished(self, found: System) -> None:
         found.client.create(PODS, found_pod("a", group="ring", total=2))
         turns(found, 2)
         found.client.delete(PODS, "team", "a")

@@ -88,7 +88,7 @@ def see(system: System, status: dict[str, Any]) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_pods_that_no_node_takes_are_told_in_the_cluster_s_words(slow_start: System) -> None:
+def test_unschedulable_pods_are_reported_in_the_cluster_s_words(slow_start: System) -> None:
     """J6: a workload whose pods could not start looked like one that ran; nothing but `waitForPodsReady` asked."""
     system = slow_start
     system.submit(gpu_job(run_seconds=1000))

@@ -218,7 +218,7 @@ def test_what_init_containers_of_others_held_is_free_when_all_succeeded(system: 
     assert [held(), held(0), held(0, None), held(0, 1), held(0, 0)] == [9000, 9000, 9000, 9000, 3000]
 
 
-def test_somebody_elses_pod_with_our_label_is_still_somebody_elses(system: System) -> None:
+def test_a_foreign_pod_with_our_label_stays_foreign(system: System) -> None:
     system.submit(gpu_job(run_seconds=1000))
     system.turn()
     liar = pod("liar", requests={"cpu": "3"})

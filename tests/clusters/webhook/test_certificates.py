@@ -77,7 +77,7 @@ def test_replicas_that_start_together_serve_one_certificate() -> None:
         assert stores[0].current() == found[0]
 
 
-def test_whoever_does_not_know_the_authority_refuses_the_webhook() -> None:
+def test_a_client_without_the_authority_rejects_the_webhook() -> None:
     with ServedWebhook(FixedSurroundings(NO_CLUSTER)) as webhook:
         stranger = checking_pool(renewed(None, [HOST], datetime.now(UTC)).authorities)
         with pytest.raises(urllib3.exceptions.SSLError, match="CERTIFICATE_VERIFY_FAILED"):

@@ -44,7 +44,7 @@ class TestCordon:
         assert (answer.status_code, answer.json()["cordoned"]) == (200, True)
         assert list(Device.objects.values_list("cordoned", flat=True)) == [False, True]
 
-    def test_nobody_else_may(self, bob: SchemaClient, vera: SchemaClient, node: Node) -> None:
+    def test_other_users_are_refused(self, bob: SchemaClient, vera: SchemaClient, node: Node) -> None:
         for client in (bob, vera):
             assert client.patch("/api/v1/nodes/n1/", {"cordoned": True}, format="json").status_code == 403
             assert client.patch("/api/v1/devices/n1-1/", {"cordoned": True}, format="json").status_code == 403

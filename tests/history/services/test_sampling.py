@@ -147,7 +147,7 @@ def test_without_a_leader_there_is_a_gap_and_no_zero(cluster: Cluster, now: date
     assert not WorkloadSample.objects.exists()
 
 
-def test_slices_count_by_their_larger_share_and_what_nobody_measured_is_not_idle(now: datetime) -> None:
+def test_slices_count_by_their_larger_share_and_unmeasured_devices_are_not_idle(now: datetime) -> None:
     """Three slices of 8,000 of 16,000 MiB and 25 % are half a device each: one is idle, one works, one unknown."""
     cluster = make_cluster()
     make_cluster_queue(

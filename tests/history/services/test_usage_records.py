@@ -111,7 +111,7 @@ def test_a_preempted_workload_waits_again_from_when_it_gave_its_quota_back(clust
     ]
 
 
-def test_who_never_held_anything_leaves_none(cluster: Cluster, clock: Clock) -> None:
+def test_a_workload_that_never_held_quota_leaves_no_record(cluster: Cluster, clock: Clock) -> None:
     make_workload(cluster, "huge", {"cpu": "100"})
     Engine(cluster, "test", clock=clock).run()
     cancel(cluster, [("team", "huge")], actor="bob", now=at(1))

@@ -65,7 +65,7 @@ def test_what_ends_is_started_again_and_said(supervisor: Supervisor, said: list[
         assert "once ended with 3 and is started again" in said[0]
 
 
-def test_what_does_not_stay_up_is_tried_later_each_time_and_stops_nobody(
+def test_a_failing_process_is_restarted_with_growing_delays_and_stops_no_other(
     supervisor: Supervisor, said: list[str]
 ) -> None:
     """J13: the fifth end within a minute shut the whole demo down."""
@@ -104,7 +104,7 @@ def test_servers_that_are_killed_serve_again(supervisor: Supervisor, said: list[
             assert client.ping()
 
 
-def test_a_step_that_fails_is_said(supervisor: Supervisor) -> None:
+def test_a_failed_step_is_reported(supervisor: Supervisor) -> None:
     with pytest.raises(ProcessBroken, match="no table"):
         supervisor.run(python("seed", "import sys; sys.exit('no table')"))
 

@@ -78,12 +78,12 @@ def test_it_dies_with_its_parent(folder: Path) -> None:
     server.wait(timeout=20)
 
 
-def test_a_path_too_long_for_a_socket_is_said(folder: Path) -> None:
+def test_a_path_too_long_for_a_socket_is_reported(folder: Path) -> None:
     with pytest.raises(ServerUnavailable, match="DATABASE_URL"):
         Postgres(folder / ("long" * 30)).start()
 
 
-def test_why_the_server_did_not_start_is_said(folder: Path) -> None:
+def test_the_reason_for_a_failed_start_is_reported(folder: Path) -> None:
     broken = folder / "bin"
     broken.mkdir(mode=0o755)
     for name in ("initdb", "postgres"):

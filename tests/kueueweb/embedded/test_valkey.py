@@ -42,6 +42,6 @@ def test_it_dies_with_its_parent() -> None:
         server.wait(timeout=20)
 
 
-def test_a_path_too_long_for_a_socket_is_said() -> None:
+def test_a_path_too_long_for_a_socket_is_reported() -> None:
     with pytest.raises(ServerUnavailable, match="REDIS_URL"):
         Valkey(Path("/tmp") / ("long" * 30)).start()

@@ -88,7 +88,7 @@ def test_a_second_one_is_refused(folder: Path) -> None:
     assert first.end(signal.SIGTERM) == 0, first.said
 
 
-def test_a_port_in_use_is_said(folder: Path) -> None:
+def test_a_port_in_use_is_reported(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         demo = Demo(folder, "--port", str(port))

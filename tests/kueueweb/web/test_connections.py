@@ -79,7 +79,7 @@ def test_a_head_without_end_is_too_large() -> None:
         assert b"400 Bad Request" in until_closed(endless)
 
 
-def test_who_does_not_read_the_answer_is_cut_off() -> None:
+def test_a_client_that_does_not_read_the_response_is_disconnected() -> None:
     with server(ConnectionLimits(10, reader_seconds=0.2)) as connect:
         reader = connect()
         reader.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")

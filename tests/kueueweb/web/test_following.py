@@ -119,7 +119,7 @@ def test_it_ends_when_the_reader_leaves_and_after_a_while() -> None:
     assert asyncio.run(scene(leaves=False))
 
 
-def test_nobody_follows_more_than_a_few_at_once() -> None:
+def test_a_user_may_follow_only_a_few_logs_at_once() -> None:
     async def scene() -> list[int]:
         log, readers = Log(), [Reader() for _ in range(6)]
         followers = Followers(django, log.open)

@@ -92,7 +92,7 @@ async def test_a_slow_or_huge_body_never_takes_a_thread(parts: Sequence[bytes], 
     assert (b"connection", b"close") in answers.messages[0]["headers"]
 
 
-async def test_who_shows_no_credentials_may_send_no_more_than_a_login() -> None:
+async def test_requests_without_credentials_are_limited_to_the_size_of_a_login() -> None:
     reader = BodyReader(max_bytes=2**26, max_held_bytes=2**28)
     with pytest.raises(Refused, match="more than 64 KiB"):
         await reader.read(whole(b"a" * 65_537), [])

@@ -57,7 +57,7 @@ def owned(cluster: Cluster) -> None:
     Namespace.objects.filter(name="team-a").update(annotations={ONLY_OWNERS: "true"})
 
 
-def test_without_a_choice_who_writes_last_is_the_owner(bob: SchemaClient, dora: SchemaClient) -> None:
+def test_by_default_the_last_writer_is_the_owner(bob: SchemaClient, dora: SchemaClient) -> None:
     for text in (JOB % "first", WORKLOAD % 1, POD % "a"):
         assert apply(bob, text).status_code == 200
     assert set(Workload.objects.values_list("submitted_by", flat=True)) == {"bob"}

@@ -99,7 +99,7 @@ def test_of_a_cohort(alice: SchemaClient, cluster: Cluster) -> None:
     assert answer.json()["resources"]["cpu"]["nominal_quota"] == "7"
 
 
-def test_who_replaces_says_what_they_have_read(alice: SchemaClient, queue: str) -> None:
+def test_a_replacement_needs_a_precondition(alice: SchemaClient, queue: str) -> None:
     for refused in (
         alice.put(URL, {"cohort": "company"}),
         alice.patch(URL, {"resource_groups": groups("5")}),

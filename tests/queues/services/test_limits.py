@@ -85,7 +85,7 @@ def test_one_tenants_limit_is_not_anothers(alice: SchemaClient, bob: SchemaClien
     assert alice.post(URL, document(namespace="team-b")).status_code == 201
 
 
-def test_what_nobody_submitted_has_no_limit(cluster: Cluster, settings: Any) -> None:
+def test_workloads_without_a_submitter_have_no_limit(cluster: Cluster, settings: Any) -> None:
     settings.MAX_UNFINISHED_PER_NAMESPACE = 1
     for _ in range(2):
         create_workloads(cluster, [read_workload(document(), 0)], actor="watcher")

@@ -73,7 +73,7 @@ def test_a_tenant_reads_the_numbers_of_others_without_their_names(contended: Clu
     assert "team-b" not in json.dumps(body)
 
 
-def test_who_may_not_see_it_learns_nothing(contended: Cluster, charlie: SchemaClient, alice: SchemaClient) -> None:
+def test_users_who_may_not_see_it_get_not_found(contended: Cluster, charlie: SchemaClient, alice: SchemaClient) -> None:
     assert charlie.get(ADDRESS).status_code == 404
     assert alice.get("/api/v1/workloads/team-a/none/explanation/").status_code == 404
 

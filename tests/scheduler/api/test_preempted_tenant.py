@@ -59,7 +59,7 @@ def test_a_tenant_reads_nothing_of_a_queue_that_it_does_not_see(preempted: Clust
     assert "preemptee path: /all/queue-team-a" in found[f"{WORKLOADS}team-a/victim/"]
 
 
-def test_who_sees_the_queue_reads_it(preempted: Cluster, alice: SchemaClient, bob: SchemaClient) -> None:
+def test_users_who_see_the_queue_read_the_path(preempted: Cluster, alice: SchemaClient, bob: SchemaClient) -> None:
     told = {place for place, text in texts(alice).items() if "preemptor path: /all/queue-team-b" in text}
     assert {f"{WORKLOADS}team-a/victim/", f"{WORKLOADS}team-a/victim/events/", "/api/v1/decisions/"} <= told
     assert "/api/v1/manifests/workload/team-a/victim/" in told

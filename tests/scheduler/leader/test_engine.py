@@ -180,7 +180,7 @@ class TestMeanwhile:
         assert run.refused == 1
         assert statuses() == {"one": "Finished", "two": "Admitted"}
 
-    def test_a_preemptor_that_was_cancelled_preempts_nobody(self, cluster: Cluster) -> None:
+    def test_a_cancelled_preemptor_preempts_no_workload(self, cluster: Cluster) -> None:
         make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
         make_workload(cluster, "victim")
         start(cluster).run()
@@ -191,7 +191,7 @@ class TestMeanwhile:
         assert statuses() == {"victim": "Admitted", "preemptor": "Finished"}
         assert not Decision.objects.filter(action="Preempt").exists()
 
-    def test_what_a_rule_of_the_database_is_against_is_told_and_not_tried_without_end(
+    def test_a_decision_that_the_database_rejects_is_reported_and_not_retried_forever(
         self, cluster: Cluster, caplog: pytest.LogCaptureFixture
     ) -> None:
         make_cluster_queue(cluster)

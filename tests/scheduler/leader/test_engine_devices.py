@@ -39,7 +39,7 @@ class TestDevices:
         assert (held.device.used_slots, held.device.used_memory_mib) == (1, 10_000)
         assert PodSet.objects.get().nodes == ["n1"]
 
-    def test_what_ended_while_nobody_led_gives_its_slices_back(self, gpus: Cluster) -> None:
+    def test_workloads_that_ended_without_a_leader_release_their_slices(self, gpus: Cluster) -> None:
         make_workload(gpus, "one", self.GPU)
         start(gpus).run()
         record_finished(gpus, [("team", "one")])
@@ -119,7 +119,7 @@ class TestDevices:
         assert statuses() == {"one": "Admitted", "two": "Pending"}
         assert DeviceAllocation.objects.get(source="decided").device_uuid == "n1-1"
 
-    def test_who_was_admitted_before_devices_were_known_is_placed_when_they_are(self, cluster: Cluster) -> None:
+    def test_a_workload_admitted_before_devices_were_known_is_placed_later(self, cluster: Cluster) -> None:
         make_cluster_queue(cluster, quotas={"default-flavor": {"nvidia.com/gpu": 8, "nvidia.com/gpumem": 10**6}})
         make_workload(cluster, "early", self.GPU)
         engine = start(cluster)

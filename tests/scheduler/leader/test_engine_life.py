@@ -145,7 +145,7 @@ def test_closed_preemption_gates_are_read_and_said(cluster: Cluster) -> None:
     assert condition("gated", "BlockedOnPreemptionGates") == ("False", "QuotaReserved")
 
 
-def test_a_preemption_is_told_as_kueue_tells_it(cluster: Cluster) -> None:
+def test_a_preemption_has_the_events_of_kueue(cluster: Cluster) -> None:
     make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
     make_workload(cluster, "low")
     engine = start(cluster)

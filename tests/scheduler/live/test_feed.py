@@ -175,7 +175,7 @@ async def test_nothing_is_sent_while_nothing_is_known(live_services: None) -> No
         {"type": "gossip"}, {"data": None}, {"data": {"cluster_queues": []}},
     ],
 )  # fmt: skip
-async def test_a_malformed_frame_is_passed_over_and_silences_nobody(feed: Feed, broken: dict[str, Any]) -> None:
+async def test_a_malformed_frame_is_skipped_and_the_stream_goes_on(feed: Feed, broken: dict[str, Any]) -> None:
     socket = join(feed)
     await received(feed, socket)
     await publish({**frame("delta", 2, {"cluster_queues": {"a": queue(8)}}), **broken})

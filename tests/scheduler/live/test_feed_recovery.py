@@ -79,7 +79,7 @@ async def test_killed_and_started_empty(valkey: Valkey) -> None:
     await feed.close()
 
 
-async def test_without_redis_nobody_joins(valkey: Valkey) -> None:
+async def test_no_socket_joins_without_redis(valkey: Valkey) -> None:
     valkey.stop()
     hub = Hub()
     with pytest.raises((RedisError, OSError)):

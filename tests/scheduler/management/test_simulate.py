@@ -105,7 +105,7 @@ def test_usage_is_reported_of_the_flavors_of_the_spec_only(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("reason", "admitted"), [("Preempted", ["team/old"]), ("PodsReadyTimeout", ["team/first"])])
-def test_who_was_evicted_before_time_0_has_stopped(tmp_path: Path, reason: str, admitted: list[str]) -> None:
+def test_a_workload_evicted_before_time_0_has_stopped(tmp_path: Path, reason: str, admitted: list[str]) -> None:
     case = scenario(workloads=[job("first", "2"), holder("old", "default", reason)], runtimeSeconds={"team/old": 7})
     (result,) = run(tmp_path, [{"name": "one", "scenario": case}])
     assert [a["workload"] for a in result["result"]["cycles"][0]["admitted"]] == admitted

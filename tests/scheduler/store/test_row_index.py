@@ -11,7 +11,7 @@ from tests.factories import START, make_cluster, make_cluster_queue, make_resour
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_missing_flavor_is_said_on_those_who_wait_and_taken_back_when_it_comes() -> None:
+def test_a_missing_flavor_is_reported_on_pending_workloads_until_it_exists() -> None:
     cluster = make_cluster()
     make_cluster_queue(cluster)
     make_workload(cluster, "runs")
@@ -30,7 +30,7 @@ def test_a_missing_flavor_is_said_on_those_who_wait_and_taken_back_when_it_comes
     assert Workload.objects.get(name="waits").status == "Admitted"
 
 
-def test_those_who_waited_before_are_told_too() -> None:
+def test_earlier_pending_workloads_get_the_message_too() -> None:
     cluster = make_cluster()
     make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
     make_workload(cluster, "runs")

@@ -34,7 +34,7 @@ def test_each_flavor_says_what_is_asked_free_and_lacking() -> None:
     assert found.remedy == "It starts when that much becomes free."
 
 
-def test_what_may_be_borrowed_counts_as_free_and_is_told_apart() -> None:
+def test_borrowable_quota_counts_as_free_and_is_shown_separately() -> None:
     builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")
     (verdict,) = why(builder.running("r", "b", 1).pending("w", "a", 9)).flavors
     (need,) = verdict.resources
@@ -55,7 +55,7 @@ def test_what_can_never_start_is_a_state_of_its_own(requests: Requests, rule: st
     assert remedy in found.remedy
 
 
-def test_who_holds_what_is_lacking() -> None:
+def test_holders_of_missing_resources_are_listed() -> None:
     builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")
     builder.running("r", "b", 5).running("s", "b", 2).pending("w", "a", 3)
     found = why(builder)
@@ -67,7 +67,7 @@ def test_who_holds_what_is_lacking() -> None:
     ]
 
 
-def test_who_is_ahead_in_the_queue_and_in_the_cohort() -> None:
+def test_workloads_ahead_in_the_queue_and_in_the_cohort() -> None:
     builder = Builder().queue("a", {"default": 4}, "all", strict=True)
     builder.queue("b", {"default": 4}, "all").running("r", "b", 4)
     for name, queue, priority in (("first", "a", 5), ("w", "a", 0), ("rival", "b", 9), ("late", "b", 0)):
@@ -107,14 +107,14 @@ def test_pod_sets_that_share_a_flavor_count_together() -> None:
     assert (second.pod_sets, second.resources[0].free, second.resources[0].lacking) == (("second",), 2000, 1000)
 
 
-def test_pod_sets_that_lack_different_things_are_told_apart() -> None:
+def test_pod_sets_with_different_shortages_are_listed_separately() -> None:
     builder = Builder().queue("q", [{"default": 4}, {"devices": {"gpu": 1}}])
     found = why(builder.pending("w", "q", [pod_set({"cpu": 1, "gpu": 2}, name="first"), pod_set(9, name="second")]))
     lacking = {(v.flavor, n.resource): n.lacking for v in found.flavors if "first" in v.pod_sets for n in v.resources}
     assert lacking == {("default", "cpu"): 0, ("devices", "gpu"): 1}
 
 
-def test_a_preemptor_names_whom_it_waits_for() -> None:
+def test_a_preemptor_names_its_victims() -> None:
     builder = Builder().queue("q", {"default": 4}, preemption=preemption(within="LowerPriority"))
     builder.running("a", "q", 2).running("b", "q", 2).pending("w", "q", 4, priority=1)
     found = builder.world.explain("team/w")

@@ -109,7 +109,7 @@ def test_a_rack_is_emptied_for_a_gang_that_must_be_in_one() -> None:
 
 
 @pytest.mark.parametrize(("topology", "outcome"), [(REQUIRED_RACK, "NoPlan"), ({"preferred": RACK}, "Moves")])
-def test_who_must_stay_in_its_rack_is_not_moved_out_of_it(topology: dict[str, Any], outcome: str) -> None:
+def test_a_pod_bound_to_its_rack_is_not_moved_out_of_it(topology: dict[str, Any], outcome: str) -> None:
     made = Racks()
     made.put("pair", {"r0-n0", "r0-n1"}, gpus(memory_mib=9_000, pods=2, topology=topology))
     made.put("full", {"r1-n0"}, gpus(memory_mib=16_000), never_reclaimed=True)

@@ -75,7 +75,7 @@ def outcome(builder: Builder, name: str) -> str:
     return builder.world.advise_moves(f"team/{name}").outcome
 
 
-def test_no_moves_for_those_who_need_none() -> None:
+def test_a_workload_that_fits_gets_no_moves() -> None:
     builder = two_flavors()
     admit(builder, "runs", 14_000, 1.0)
     builder.pending("cpu", "q", [pod_set({"cpu": 1})], at=2.0)
@@ -89,7 +89,7 @@ def test_no_moves_for_those_who_need_none() -> None:
         builder.world.advise_moves("team/unknown")
 
 
-def test_who_is_in_no_queue_or_may_use_no_flavor_gets_no_plan() -> None:
+def test_a_workload_without_a_queue_or_flavor_gets_no_plan() -> None:
     builder = two_flavors()
     builder.pending("held", "q", [gpus(4000)], active=False)
     builder.pending("lost", "nowhere", [gpus(4000)])
@@ -103,7 +103,7 @@ def test_who_is_in_no_queue_or_may_use_no_flavor_gets_no_plan() -> None:
     ]
 
 
-def test_who_would_not_be_let_in_anyway_is_told_why() -> None:
+def test_an_inadmissible_workload_gets_the_reason() -> None:
     builder = two_flavors()
     builder.queue("picky", {"b": PLENTY}, namespace_selector=LabelSelector({"tier": "gold"}))
     builder.pending("w", "picky", [gpus(4000)])
@@ -157,7 +157,7 @@ def test_without_quota_moves_do_not_help() -> None:
     assert outcome(crowded(memory=20_000), "wide") == "NoQuota"
 
 
-def test_who_is_never_reclaimed_is_not_moved() -> None:
+def test_a_workload_that_is_never_reclaimed_is_not_moved() -> None:
     assert outcome(crowded(never_reclaimed=True), "wide") == "NoPlan"
 
 

@@ -59,7 +59,7 @@ def test_quota_without_a_device_is_inadmissible_and_says_what_the_nearest_node_l
     assert not builder.world.has_active()
 
 
-def test_a_change_of_a_node_wakes_those_who_wait_for_it() -> None:
+def test_a_changed_node_wakes_workloads_that_wait_for_it() -> None:
     builder = Builder().flavor("v100", node_labels={"gpu": "v100"}).queue("q", {"v100": PLENTY})
     builder.world.set_node(gpu_node("n1", gpu="v100"))
     cycle(builder.pending("w", "q", [gpus(memory_mib=20000)]).world)
@@ -69,7 +69,7 @@ def test_a_change_of_a_node_wakes_those_who_wait_for_it() -> None:
     assert placement(cycle(builder.world), "w").pods[0].node == "n2"
 
 
-def test_a_node_that_only_fills_up_wakes_nobody() -> None:
+def test_a_node_that_only_fills_up_wakes_no_workload() -> None:
     builder = Builder().queue("q", {"default": PLENTY})
     builder.world.set_node(gpu_node("n1"))
     cycle(builder.pending("w", "q", [gpus(memory_mib=20000)]).world)
@@ -177,7 +177,7 @@ def test_unless_the_queue_lets_workloads_preempt_for_devices() -> None:
     assert admissions(cycle(builder.world, 1001.0)) == ["high"]
 
 
-def test_nobody_is_preempted_for_quota_when_the_workload_could_not_be_placed_then() -> None:
+def test_no_preemption_for_quota_if_the_workload_could_not_be_placed_then() -> None:
     builder = Builder().queue("q", {"default": {GPU: 1, MEMORY: 40000}}, preemption=preemption(within="LowerPriority"))
     builder.world.set_node(gpu_node("n1"))
     assert admissions(cycle(builder.pending("low", "q", [gpus()]).world)) == ["low"]
@@ -187,7 +187,7 @@ def test_nobody_is_preempted_for_quota_when_the_workload_could_not_be_placed_the
     assert preemptions(result) == {"low": "InClusterQueue"}
 
 
-def test_who_finds_nobody_to_preempt_for_devices_waits_for_them() -> None:
+def test_a_workload_without_candidates_for_devices_waits_for_devices() -> None:
     """Also for those of other cohorts, which nobody may preempt."""
     builder = Builder().queue("mine", {"default": PLENTY}, preempt_for_devices=True).queue("other", {"default": PLENTY})
     builder.world.set_node(gpu_node("n1"))
@@ -197,7 +197,7 @@ def test_who_finds_nobody_to_preempt_for_devices_waits_for_them() -> None:
     assert admissions(cycle(builder.world)) == ["w"]
 
 
-def test_who_may_not_preempt_for_quota_for_want_of_a_place_waits_for_devices_too() -> None:
+def test_a_workload_without_quota_and_place_waits_for_devices_too() -> None:
     builder = Builder().queue("mine", {"default": {GPU: 1, MEMORY: 10_000_000}}, preemption=preemption("LowerPriority"))
     builder.flavor("v", node_labels={"gpu": "v"}).queue("other", {"v": PLENTY})
     builder.world.set_node(gpu_node("n1"))
@@ -251,7 +251,7 @@ def test_the_cluster_s_policies_choose_nodes_and_devices() -> None:
     assert chosen("spread") == "n2"
 
 
-def test_another_policy_wakes_those_whom_the_one_before_refused() -> None:
+def test_a_changed_policy_wakes_workloads_that_the_old_one_refused() -> None:
     builder = Builder().queue("q", {"default": PLENTY}).pending("first", "q", [gpus()]).pending("second", "q", [gpus()])
     builder.world.set_node(gpu_node("n1"))
     builder.world.set_placement_policies("binpack", "mutex")
@@ -275,7 +275,7 @@ def test_fgd_learns_what_is_typical_from_the_workloads() -> None:
     assert placement(placed["large"], "large").pods[0].node == "n2"
 
 
-def test_a_request_that_would_be_dropped_without_a_word_is_said_instead() -> None:
+def test_a_request_that_hami_silently_drops_is_reported() -> None:
     container = {"name": "c", "resources": {"limits": {GPU: "1", MEMORY: "4000Mi"}}}
     builder = Builder().queue("q", {"default": {GPU: 100, MEMORY: 10**12}})
     builder.pending("w", "q", [pod_set({}, spec={"containers": [container]})])

@@ -65,7 +65,7 @@ class TestFragmentation:
         made.run_cycle(NOW)
         assert places(made, "team/large") == {"set-0": {host: 1}}
 
-    def test_who_is_preempted_counts_as_gone_for_queues_of_other_cohorts_too(self) -> None:
+    def test_preempted_workloads_count_as_gone_for_other_cohorts_too(self) -> None:
         made = world([node("n0", 8)], topology=HOSTS, preemption=True)
         quotas = (FlavorQuotas("tas", {"cpu": ResourceQuota(100_000)}),)
         made.set_cluster_queue(
@@ -81,7 +81,7 @@ class TestFragmentation:
         assert [preemption.workload for preemption in result.preemptions] == ["team/victim"]
         assert [admission.workload for admission in result.admissions] == ["team/beside"]
 
-    def test_a_node_that_comes_wakes_who_waits_for_it(self) -> None:
+    def test_a_new_node_wakes_workloads_that_wait_for_it(self) -> None:
         made = fragmented()
         made.set_workload(workload("large", 1, cpu=2, created_at=9.0), NOW)
         made.run_cycle(NOW)

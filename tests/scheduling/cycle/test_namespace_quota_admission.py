@@ -67,7 +67,7 @@ def test_it_starts_when_the_quota_is_raised_or_gone() -> None:
     assert admitted(builder) == ["b"]
 
 
-def test_the_same_quota_again_wakes_nobody() -> None:
+def test_an_unchanged_quota_wakes_no_workload() -> None:
     builder = a_world(100).pending("a", "q", [gpus()])
     assert admitted(builder) == []
     builder.world.set_resource_quota(quota(100))

@@ -188,7 +188,7 @@ def test_a_topology_that_comes_back_finds_its_usage() -> None:
     assert places(made, "team/third") == {"set-0": {"r0-n0": 2}}
 
 
-def test_a_pod_that_nobody_makes_anew_keeps_its_place() -> None:
+def test_a_pod_without_a_controller_keeps_its_place() -> None:
     made = world(racks({"r0": [2, 2]}))
     admit(made, replace(workload("pod", 1), single_pod=True))
     before = places(made, "team/pod")

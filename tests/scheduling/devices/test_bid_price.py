@@ -50,7 +50,7 @@ class TestWorth:
         assert found.devices[0] == pytest.approx([1, 1 / 2, 1 / 3])
         assert found.nodes == pytest.approx([11 / 6])
 
-    def test_devices_that_take_nobody_are_worth_nothing(self) -> None:
+    def test_devices_that_fit_no_pod_are_worth_nothing(self) -> None:
         devices = [device("g0", health=False), device("g1", cordoned=True), device("g2")]
         assert worth(fleet(node("n1", devices, {"g2": (10, 1000, 0)}))).nodes.tolist() == [0.0]
 
@@ -160,7 +160,7 @@ class TestChoice:
         made.mix.pods = (TypicalPod(PodShape(0, ask(1, 10_000)), 1.0),)
         assert devices_of(try_place(made, pod(THIRD))) == "n1: g0"
 
-    def test_losses_are_told_apart_to_a_hundredth(self) -> None:
+    def test_losses_differ_by_at_least_a_hundredth(self) -> None:
         made = fleet(node("n1", [device("g0")]), node("n2", [device("h0")], {"h0": (1, 3200, 0)}))
         scores = made.settings.rankings["bid-price"].node_scores(made.table, pod_set(pod(HALF)), np.ones(2, np.bool_))
         assert scores.tolist() == [-50, -67]  # 1 less 1/2 for the rest of 530; 2/3 for 680 less nothing for 210

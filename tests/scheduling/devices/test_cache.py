@@ -78,7 +78,7 @@ def steps(kinds: list[str]) -> st.SearchStrategy[list[tuple[str, str | int]]]:
 
 
 @given(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=2).flatmap(steps))
-def test_an_answer_depends_on_what_is_there_alone(steps: list[tuple[str, str | int]]) -> None:
+def test_a_result_depends_on_the_present_state_alone(steps: list[tuple[str, str | int]]) -> None:
     nodes, held = {each.name: each for each in NODES}, dict[str, Placement]()
     asked = fleet(nodes, held)
     for number, (what, which) in enumerate(steps):
@@ -161,7 +161,7 @@ class TestQuotas:
         assert isinstance(refused, PlacementRefusal)
         assert refused.reasons == {"n2": "1/1 ResourceQuotaNotFit"}
 
-    def test_the_last_of_a_gang_is_told_what_holds_then(self) -> None:
+    def test_the_refusal_of_a_gang_is_that_of_its_last_pod(self) -> None:
         apart = node("n1", [device("g0", numa=0), device("g1", numa=1)], {"g0": (1, 5000, 0)})
         together = node("n2", [device("h0"), device("h1")])
         pair = pod_set(pod(ask(2, 2000), numa_bind=True), namespace="team")

@@ -185,7 +185,7 @@ class TestReports:
         }
         assert list(node_reports(nodes)) == ["n1", "n2"]
 
-    def test_without_typical_pods_nothing_is_said_of_fragments(self) -> None:
+    def test_without_typical_pods_fragments_are_unknown(self) -> None:
         nodes = fgd(node("n1", [device("g0")]), tasks=())
         assert cluster_report(nodes).fragmented_milli is None
 
@@ -193,7 +193,7 @@ class TestReports:
         found = flavor_report(self.fleet(), {"gpu": "none"})
         assert (found.devices, found.idle_milli, found.largest) == (0, 0.0, ())
 
-    def test_models_are_told_apart(self) -> None:
+    def test_models_are_reported_separately(self) -> None:
         mixed = Device("t", 2, "NVIDIA", "T4", 10, 5000, 100)
         found = cluster_report(fgd(node("n1", [device("g0"), mixed]), tasks=()))
         assert [(each.type, each.count, each.memory_mib) for each in found.largest] == [

@@ -59,7 +59,7 @@ class TestLimits:
     def test_another_namespace_is_free(self) -> None:
         assert isinstance(place(a_fleet(quota(memory=0)), pod(ask(1, 1)), namespace="others"), Placement)
 
-    def test_what_is_no_device_is_nobody_s_limit_here(self) -> None:
+    def test_limits_of_other_resources_are_ignored(self) -> None:
         nodes = a_fleet()
         assert not nodes.quotas.set_quota(NamespaceQuota("team", "k8s", {"requests.nvidia.com/gpu": 0, "cpu": 0}))
         assert isinstance(place(nodes, pod(ask(1, 1))), Placement)
@@ -96,7 +96,7 @@ class TestUsage:
         nodes.delete_node("n2")
         assert isinstance(place(nodes, pod(ask(1, 1000))), Placement)
 
-    def test_those_who_would_be_preempted_count_no_more(self) -> None:
+    def test_preempted_workloads_do_not_count_in_the_quota(self) -> None:
         nodes = a_fleet(quota(memory=5000))
         place(nodes, pod(ask(1, 5000)), key="team/victim")
         asked = [pod_set(pod(ask(1, 5000)), namespace="team")]

@@ -42,7 +42,7 @@ def test_it_is_the_same_each_time() -> None:
     assert facts(first) == facts(second)
 
 
-def test_who_waited_long_goes_first() -> None:
+def test_the_longest_waiting_pod_goes_first() -> None:
     """The large pod comes early and wastes most at any time: the patient leave no room for it."""
     trace = pods(large=1, half=24)
     seed = next(seed for seed in range(100) if _arrives_first(trace, seed))

@@ -58,6 +58,6 @@ class TestWorth:
     def test_without_demand_a_rest_is_worth_its_size(self) -> None:
         assert worth({}, 250) == 0.25
 
-    def test_it_can_not_be_changed_by_who_reads_it(self) -> None:
+    def test_the_result_is_read_only(self) -> None:
         with pytest.raises(ValueError, match="read-only"):
             device_worth(((500, 1.0),))[0] = 1

@@ -163,7 +163,7 @@ def test_a_problem_names_the_container_the_resource_the_value_and_the_rule() -> 
     ("annotation", "text"),
     [("hami.io/node-scheduler-policy", "pack"), ("hami.io/gpu-scheduler-policy", "binpack,nume")],
 )
-def test_a_misspelt_policy_is_said(annotation: str, text: str) -> None:
+def test_a_misspelt_policy_is_reported(annotation: str, text: str) -> None:
     (problem,) = requested({"gpu": 1}, annotations={annotation: text}).problems
     assert (problem.resource, problem.value, problem.refused) == (annotation, text, False)
     assert not requested({"gpu": 1}, annotations={annotation: "binpack"}).problems

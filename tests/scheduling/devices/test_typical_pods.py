@@ -26,7 +26,7 @@ def test_the_most_frequent_up_to_the_coverage() -> None:
     assert typical_pods([]) == ()
 
 
-def test_equal_counts_do_not_go_by_who_came_first() -> None:
+def test_equal_counts_are_not_ordered_by_arrival() -> None:
     assert typical_pods([SHARE, WHOLE, PAIR, NO_DEVICE], 0.5) == typical_pods([NO_DEVICE, PAIR, WHOLE, SHARE], 0.5)
 
 

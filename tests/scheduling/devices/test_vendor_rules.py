@@ -214,7 +214,7 @@ class TestTenants:
             place([node("n1", devices, held)], METAX_SGPU, ask(METAX_SGPU, request, **self.BEST)), Placement
         )
 
-    def test_whole_devices_share_with_nobody(self) -> None:
+    def test_whole_devices_are_not_shared(self) -> None:
         assert self.outcome((100, self.FIXED), attributes={"QosPolicy": "best-effort"}) == 0
         assert self.outcome((30, self.BEST), (100, self.FIXED)) == "1/1 CardInsufficientCore"
 

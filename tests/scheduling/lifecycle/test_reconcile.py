@@ -176,7 +176,7 @@ class TestQueues:
             ),
         ],
     )
-    def test_a_missing_queue_is_said_and_forgotten_when_it_is_there(
+    def test_a_missing_queue_is_reported_until_it_exists(
         self, changes: dict[str, object], reason: str, said: str
     ) -> None:
         step = step_of(waiting(), 5, **changes)
@@ -208,7 +208,7 @@ class TestQueues:
         step = step_of(waiting(), 5, local_queue=replace(LOCAL_QUEUE, terminating=True))
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
 
-    def test_an_admission_gate_is_told_and_so_is_that_it_is_cleared(self) -> None:
+    def test_setting_and_clearing_an_admission_gate_have_events(self) -> None:
         gated = step_of(waiting(admission_gates=("budget", "audit")), 5)
         assert told(gated) == StepEvent("AdmissionGated", "Workload admission is gated by: budget,audit")
         assert message_of(gated.workload, ConditionType.QUOTA_RESERVED) == "Admission is gated by: budget,audit"
@@ -222,7 +222,7 @@ class TestQueues:
     def test_closed_preemption_gates_are_the_cycles_own_word(self) -> None:
         assert next_step(pending("AdmissionGated", "closed preemption gates: later"), context(), 5) is None
 
-    def test_who_is_on_hold_stays_so(self) -> None:
+    def test_a_workload_on_hold_stays_on_hold(self) -> None:
         assert next_step(pending("OnHold", "scaled to 0"), context(cluster_queue=None), 5) is None
 
     def test_a_verdict_of_the_cycle_stays(self) -> None:
@@ -312,7 +312,7 @@ class TestEvents:
             (EvictionReason.DEACTIVATED, "AdmissionCheck", "EvictedDueToDeactivatedDueToAdmissionCheck"),
         ],
     )
-    def test_an_eviction_is_told_by_reason_and_cause(self, reason: EvictionReason, cause: str, event: str) -> None:
+    def test_an_eviction_event_has_reason_and_cause(self, reason: EvictionReason, cause: str, event: str) -> None:
         assert conditions.eviction_event(reason, cause) == event
 
     def test_evictions_are_normal_and_what_went_wrong_is_a_warning(self) -> None:

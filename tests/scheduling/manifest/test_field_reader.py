@@ -82,7 +82,7 @@ def test_a_wrong_value_is_noted(value: Any, read_it: Any, reason: MistakeReason)
     assert (error.document, error.source) == (3, "a.yaml")
 
 
-def test_what_nobody_read_is_unknown() -> None:
+def test_a_field_that_no_reader_took_is_unknown() -> None:
     fields = read(known=1, knwon=2, other=3)
     fields.integer("known", 0)
     fields.close()

@@ -198,14 +198,14 @@ class TestInTheWorld:
             "LimitRange team/sizes"
         )
 
-    def test_an_edit_lets_those_in_who_wait(self) -> None:
+    def test_an_edit_admits_pending_workloads(self) -> None:
         builder = self.builder()
         builder.world.set_limit_range(limit_range({"max": {"cpu": "2"}}))
         assert admissions(cycle(builder.pending("w", "q", 3).world)) == []
         builder.world.set_limit_range(limit_range({"max": {"cpu": "3"}}))
         assert admissions(cycle(builder.world)) == ["w"]
 
-    def test_its_end_lets_those_in_who_wait(self) -> None:
+    def test_its_deletion_admits_pending_workloads(self) -> None:
         builder = self.builder()
         builder.world.set_limit_range(limit_range({"defaultRequest": {"cpu": "11"}}))
         assert admissions(cycle(builder.pending("w", "q", {}).world)) == []
@@ -221,7 +221,7 @@ class TestInTheWorld:
         (usage,) = builder.world.cluster_queue_status("q").usage
         assert usage.used == 4000
 
-    def test_a_change_elsewhere_wakes_nobody(self) -> None:
+    def test_a_change_in_another_namespace_wakes_no_workload(self) -> None:
         builder = self.builder()
         builder.world.set_limit_range(limit_range({"defaultRequest": {"cpu": "11"}}))
         settled(builder.pending("w", "q", {}).world)

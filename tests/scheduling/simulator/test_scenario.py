@@ -196,7 +196,7 @@ def test_a_resource_quota_in_whole_units() -> None:
     assert (quota.key, quota.hard) == ("default/gpus", {"limits.nvidia.com/gpumem": 10_000})
 
 
-def test_pods_of_nobodys_workload_take_from_their_node_until_they_end() -> None:
+def test_pods_without_a_workload_use_their_node_until_they_end() -> None:
     def pod(node: str, phase: str) -> dict[str, Any]:
         container = {"name": "c", "resources": {"requests": {"cpu": "500m"}}}
         return {"spec": {"nodeName": node, "containers": [container]}, "status": {"phase": phase}}
