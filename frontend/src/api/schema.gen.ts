@@ -2581,7 +2581,7 @@ export interface components {
             /** @description Why it is not active, for people. */
             message: string;
             pending: number;
-            /** @description Why it is not active: a stable token. */
+            /** @description Why it is not active, as a stable token. */
             reason: string;
             reserving: number;
             usage: components["schemas"]["LiveQuota"][];
@@ -2635,7 +2635,7 @@ export interface components {
             sequence: number;
             /** @description The sequence this delta starts from; without it, the one before its own. */
             since?: number;
-            /** @description When the scheduler took these numbers. */
+            /** @description When the scheduler took these figures. */
             time: string;
             /** @enum {unknown} */
             type: "delta";
@@ -2679,13 +2679,13 @@ export interface components {
         };
         /**
          * LiveHeartbeatFrame
-         * @description The scheduler lives and nothing changed.
+         * @description The scheduler is alive, and nothing changed.
          */
         LiveHeartbeatFrame: {
             cluster: string;
             epoch: number;
             sequence: number;
-            /** @description When the scheduler took these numbers. */
+            /** @description When the scheduler took these figures. */
             time: string;
             /** @enum {unknown} */
             type: "heartbeat";
@@ -2705,7 +2705,7 @@ export interface components {
         };
         /**
          * LiveRemoved
-         * @description The names that are gone.
+         * @description The names of removed entries.
          */
         LiveRemoved: {
             cluster_queues?: string[];
@@ -2724,12 +2724,12 @@ export interface components {
             namespace: string | null;
             pod_set: string;
             replica: number;
-            /** @description namespace/name; null when the holder is not yours to see, or no workload of kueueweb. */
+            /** @description namespace/name; null if you may not see the holder, or if it is not a workload of kueueweb. */
             workload: string | null;
         };
         /**
          * LiveSnapshotFrame
-         * @description Replaces everything that is known.
+         * @description Replaces all figures.
          */
         LiveSnapshotFrame: {
             /** @description Time since the scheduler sent this, by the server's clock. */
@@ -2738,7 +2738,7 @@ export interface components {
             data: components["schemas"]["LiveData"];
             epoch: number;
             sequence: number;
-            /** @description When the scheduler took these numbers. */
+            /** @description When the scheduler took these figures. */
             time: string;
             /** @enum {unknown} */
             type: "snapshot";
@@ -2756,7 +2756,7 @@ export interface components {
             inadmissible: number;
             memory_mib: number;
             nodes: number;
-            /** @description Will be tried in a coming cycle. */
+            /** @description Tried in one of the next cycles. */
             pending: number;
             reserving: number;
             slots: number;
