@@ -1,3 +1,3 @@
-"""The project: settings, addresses, the web server's and the workers' entry points. Nobody imports it."""
+"""The project: settings, addresses, and entry points of the web server and workers. No other app imports it."""
 
 __version__ = "0.1.0"

@@ -6,10 +6,10 @@ from kombu.transport import redis
 
 
 class Channel(redis.Channel):
-    """A channel that lets go of what it took from a server that is gone.
+    """A channel that drops unacknowledged messages of a lost server.
 
-    kombu gives unacknowledged messages back while it closes a lost connection, through a client that is gone by then:
-    an AttributeError, which ends the worker.
+    While it closes a lost connection, kombu returns these messages through a client that no longer exists: an
+    AttributeError, which ends the worker.
     """
 
     do_restore = False

@@ -1,4 +1,4 @@
-"""The live stream over a websocket: one per tab, authorised, resumable, merged for who is slow."""
+"""The live stream over a websocket: one per tab, authorised, resumable, with merged frames for slow clients."""
 
 import asyncio
 from contextlib import suppress

@@ -19,7 +19,7 @@ _MIN_SECRET_LENGTH = 32
 _MIN_SECRET_CHARACTERS = 8
 _PLACEHOLDER = re.compile(r"change.?(me|it|this)|placeholder|insecure|your.?(secret|password|key)|^\.+$", re.IGNORECASE)
 _SERVICES = {"watch_cluster"}
-"""Commands that act for nobody: what they write by themselves is no user's doing."""
+"""Commands without a user: what they write is attributed to the service."""
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 
@@ -100,7 +100,8 @@ def networks(name: str) -> list[str]:
 
 
 def secret(name: str, *, lenient: bool = False) -> str:
-    """A secret that signs; unless `lenient`, neither a placeholder nor short. It may be empty, for who needs none."""
+    """A secret for signing. Unless `lenient`, it must not be a placeholder or short; it may be empty if the feature
+    is not used."""
     value = text(name)
     weak = len(value) < _MIN_SECRET_LENGTH or len(set(value)) < _MIN_SECRET_CHARACTERS
     if value and not lenient and (weak or _PLACEHOLDER.search(value)):
@@ -144,9 +145,9 @@ def database(name: str, *, lenient: bool = False) -> dict[str, Any]:
 
 
 def process_name(arguments: Sequence[str]) -> str:
-    """What the database calls this process, from its command line: the audit shows it where no user acts.
+    """The name of this process in the database, from its command line; the audit shows it if no user acts.
 
-    The audit's triggers know by "kueueweb service" which processes act for nobody.
+    The audit's triggers recognise processes without a user by "kueueweb service".
     """
     path, words = Path(arguments[0] if arguments else ""), list(arguments[1:])
     program = path.parent.name if path.name == "__main__.py" else path.name

@@ -1,7 +1,6 @@
-"""The log: as JSON one object per line, with the fields that `extra=` adds; and no traceback for a server that is away.
+"""Logging: JSON, one object per line, with the fields of `extra=`; and no traceback for an unreachable server.
 
-A traceback is for whoever has to change the program. That PostgreSQL or Redis is away, or went away in the middle, is
-one line.
+A traceback helps to change the program. An outage of PostgreSQL or Redis is one line.
 """
 
 import logging
@@ -68,7 +67,7 @@ def is_outage(error: BaseException) -> bool:
         return True
     if is_database_away(error):
         return True
-    # beat raises what it raises anew, without a cause.
+    # beat re-raises the error without its cause.
     cause = error.__context__ if type(error).__module__ == "celery.beat" else error.__cause__
     return cause is not None and is_outage(cause)
 

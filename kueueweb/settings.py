@@ -138,7 +138,7 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "kueueweb",
-        # Django's own serializer is pickle: whoever could write to Redis would run code in every process.
+        # Django's own serializer is pickle: anyone who can write to Redis could run code in every process.
         "OPTIONS": {"serializer": "kueueweb.cache.JSONSerializer"},
     }
 }
@@ -167,7 +167,7 @@ KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own c
 POD_SECURITY_LEVEL = env.choice("POD_SECURITY_LEVEL", "baseline", ("privileged", "baseline", "restricted"))
 """Kubernetes' Pod Security level of namespaces without the label pod-security.kubernetes.io/enforce."""
 CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")
-"""Patterns of namespaces that take no jobs of anybody: their service accounts may do more than a tenant."""
+"""Patterns of namespaces that take no jobs, because their service accounts have more rights than a tenant's."""
 KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 50.0, minimum=0.1)
 # The accounts by which our own processes write to a cluster: the admission webhook lets them in as they are.
 WEBHOOK_TRUSTED_USERS = env.words("WEBHOOK_TRUSTED_USERS", default="system:serviceaccount:kueueweb:kueueweb-push")
@@ -260,8 +260,8 @@ CELERY_BEAT_SCHEDULE = {
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 
-# Signs what webhook admission checks are asked, so that they can tell our questions from anybody's. The receivers know
-# it, so it is none of our own secrets; without it none of them is asked.
+# Signs the requests of webhook admission checks, so that receivers can verify that they are ours. The receivers know
+# the key, so it differs from our own secrets; without it no webhook is asked.
 ADMISSION_CHECK_SIGNING_KEY = env.secret("ADMISSION_CHECK_SIGNING_KEY", lenient=DEMO)
 RELEASE = __version__
 METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)

@@ -1,4 +1,4 @@
-"""Nodes with what runs there: what pods ask for, by whom, and which flavors reach the node."""
+"""Nodes with their pods' requests, the holders of those, and the flavors that include the node."""
 
 from typing import Any, Final
 

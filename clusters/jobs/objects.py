@@ -112,7 +112,7 @@ class PodSetAdmission:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedWorkload:
-    """What of a workload and its admission the cluster is told."""
+    """The parts of a workload and its admission that are pushed to the cluster."""
 
     name: str
     uid: str

@@ -58,7 +58,7 @@ def _cleaned(metadata: Any) -> Any:
 
 
 def owned_paths(manifest: Any, path: str = "") -> Iterator[str]:
-    """Where in a manifest the keys are that are left out of what the cluster is told."""
+    """The paths of keys in a manifest that are not pushed to the cluster."""
     if isinstance(manifest, list | tuple):
         for number, each in enumerate(manifest):
             yield from owned_paths(each, f"{path}[{number}]")

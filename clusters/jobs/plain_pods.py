@@ -1,7 +1,7 @@
-"""Plain pods as jobs (pure): which pods that others made may become workloads, and how a pod is taken over.
+"""Plain pods as jobs (pure): which found pods may become workloads, and how a pod is taken over.
 
-A pod can't be suspended. What stands for it is Kueue's scheduling gate: a pod that has it has not run, and does not
-until somebody takes the gate away. Of the pods that others made only such ones are taken.
+A pod cannot be suspended; Kueue's scheduling gate replaces that. A gated pod has not run, and does not run until the
+gate is removed. Only such found pods are taken over.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def is_gated(pod: Mapping[str, Any]) -> bool:
 
 
 def ended_by_itself(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod whose phase is Succeeded or Failed came to its end before anybody asked it to stop: one that is
-    stopped may well end without an error, and has not done its work."""
+    """Whether a pod whose phase is Succeeded or Failed ended before it was asked to stop. A stopped pod may end
+    without an error although its work is not done."""
     metadata = pod["metadata"]
     if not metadata.get("deletionTimestamp"):
         return True
@@ -47,7 +47,7 @@ def ended_by_itself(pod: Mapping[str, Any]) -> bool:
 
 
 def may_be_taken(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod that nobody handed to us becomes a workload: it names a queue, is gated, and no other job's."""
+    """Whether a found pod becomes a workload: it names a queue, is gated, and belongs to no other job."""
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("deletionTimestamp"):

@@ -1,7 +1,7 @@
-"""Jobs as the cluster is told of them (pure): made, started, stopped, resized, all of their templates at once.
+"""Jobs as they are pushed to the cluster (pure): created, started, stopped, resized, with all their templates.
 
-What changes in an object are the rules of its kind (`clusters.jobs.kinds`); here they meet our labels, and the gate by
-which we place the pods.
+The changes of an object follow its kind's rules (`clusters.jobs.kinds`); our labels, and the gate by which we place
+pods, are added here.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class WallClock:
 
 
 class VirtualClock:
-    """Time that passes only when it is told to."""
+    """A clock that advances only by a call."""
 
     def __init__(self, start: float = 1_700_000_000.0) -> None:
         self._now = start

@@ -103,7 +103,7 @@ class Environment:
         return self.registry.update(BY_PLURAL[plural], namespace_of(item), name_of(item), item, Writer(manager))
 
     def delete(self, plural: str, item: JsonObject, propagation: str = "Background") -> None:
-        """Asks for the deletion of exactly this object; nothing happens where it is gone or another has its name."""
+        """Request the deletion of exactly this object. Nothing happens if it does not exist or another has its name."""
         options = DeleteOptions(propagation=propagation, uid=uid_of(item))
         try:
             self.registry.delete(BY_PLURAL[plural], namespace_of(item), name_of(item), options)

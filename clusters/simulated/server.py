@@ -34,9 +34,9 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int, uds: str | None = None) -> socket.socket:
-    """A socket that takes connections from now on; port 0 takes a free one. Raises OSError.
+    """A listening socket; port 0 chooses a free one. Raises OSError.
 
-    Connections that come before the server runs wait in the socket's queue, so that nobody has to poll for it.
+    Connections made before the server runs wait in the socket's backlog, so no client has to poll for it.
     """
     if uds:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

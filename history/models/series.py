@@ -1,7 +1,7 @@
-"""Time series of waiting, running, quota and devices.
+"""Time series of pending and running workloads, quota and devices.
 
-A row holds sums over its samples, never means: so rows of any length add up, and whoever reads divides by `samples`.
-A step that nobody sampled has no row: it is a gap, not a zero.
+A row holds sums over its samples, never means, so rows of any length can be added, and the reader divides by
+`samples`. A step without samples has no row: a gap, not a zero.
 """
 
 from enum import StrEnum
@@ -12,7 +12,7 @@ from accounts.roll_up import Resolution
 
 
 class Scope(StrEnum):
-    """Of whom a series is."""
+    """The subject of a series."""
 
     CLUSTER = "cluster"
     COHORT = "cohort"

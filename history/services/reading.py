@@ -1,4 +1,4 @@
-"""Series for charts: aligned on a grid of steps, means where amounts are meant, null where nobody looked."""
+"""Series for charts: aligned to a grid of steps, means for amounts, null for steps without samples."""
 
 from __future__ import annotations
 

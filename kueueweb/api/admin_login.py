@@ -1,4 +1,4 @@
-"""The admin has no login of its own: ours is the one with a throttle."""
+"""Redirects the admin's login to ours, which is throttled."""
 
 from urllib.parse import urlencode
 

@@ -17,7 +17,7 @@ _RENEW_SECONDS: Final = 300
 
 
 def no_store(handler: Handler) -> Handler:
-    """Answers about tenants are for the one who asked: no cache on the way keeps them, unless a view says otherwise."""
+    """Forbid caches to store responses about tenants, unless a view says otherwise."""
 
     def handle(request: HttpRequest) -> HttpResponse:
         response = handler(request)
@@ -29,10 +29,10 @@ def no_store(handler: Handler) -> Handler:
 
 
 class CompressedAnswers(GZipMiddleware):
-    """Lists and exports go out as gzip to those who take it.
+    """Compress lists and exports with gzip for clients that accept it.
 
-    What has an ETag goes out as it is: compressed it would only have a weak one, which no If-Match may name. So do
-    answers about tokens and logins, whose length is nobody's business.
+    A response with an ETag is not compressed, because it would only have a weak one, which If-Match cannot use.
+    Neither are responses about tokens and logins, whose length must not be revealed.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -42,9 +42,10 @@ class CompressedAnswers(GZipMiddleware):
 
 
 def session_limits(handler: Handler) -> Handler:
-    """A session ends when it has been idle for SESSION_COOKIE_AGE, and at the latest after SESSION_MAX_SECONDS.
+    """End a session after SESSION_COOKIE_AGE without use, and at the latest after SESSION_MAX_SECONDS.
 
-    It is stored anew every few minutes only: a write for each request would be dear, and these limits are in hours.
+    It is stored only every few minutes, because a write per request would be expensive, and these limits are in
+    hours.
     """
 
     def handle(request: HttpRequest) -> HttpResponse:

@@ -38,7 +38,7 @@ class RefuseUnknownParameters:
     def process_view(
         self, request: HttpRequest, view: View, args: Any, kwargs: Mapping[str, Any]
     ) -> HttpResponse | None:
-        """None where every parameter is known, or the address is none of the API's operations."""
+        """None if every parameter is known, or if the address is no API operation."""
         if not request.GET or request.method not in _METHODS:
             return None
         known = known_parameters(view, request.method)

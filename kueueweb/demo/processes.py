@@ -68,7 +68,7 @@ def _celery(*arguments: str) -> tuple[str, ...]:
 
 
 def _worker(queue: str, *arguments: str) -> tuple[str, ...]:
-    # Workers need not know of each other: the queue and the lease say who does what.
+    # Workers need not know each other: queue and lease assign the work.
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return _celery("worker", "--queues", queue, "--hostname", f"{queue}@%h", *alone, *arguments)
 

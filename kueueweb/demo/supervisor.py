@@ -94,7 +94,7 @@ class Supervisor:
         self._running[process] = self._start(process)
 
     def keep(self, name: str, server: Server) -> None:
-        """Start a running server again whenever it ends; who opened it stops it."""
+        """Restart a running server whenever it ends. The code that opened it stops it."""
         self._servers[name] = server
 
     def watch(self, stop: threading.Event) -> None:

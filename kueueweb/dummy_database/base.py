@@ -7,7 +7,7 @@ from django.db.backends.postgresql import base
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """PostgreSQL without a server: whoever connects is told which variable is missing."""
+    """PostgreSQL without a server: a connection fails and names the missing variable."""
 
     def get_connection_params(self) -> dict[str, Any]:
         return {}

@@ -112,7 +112,7 @@ class Runner:
         return new
 
     def _finish(self, now: float) -> int:
-        """End those whose time is up; returns how many ended."""
+        """Finish workloads whose time is over; returns their number."""
         over = [
             name
             for name, admitted_at in self._running.items()

@@ -1,4 +1,4 @@
-"""A stack for one load test: the product's own processes, without a cluster, on servers of its own."""
+"""A stack for one load test: the product's own processes on separate servers, without a cluster."""
 
 from __future__ import annotations
 

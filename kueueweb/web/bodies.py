@@ -1,4 +1,4 @@
-"""Bodies of requests, read whole on the event loop, so that a slow client holds up nobody but itself."""
+"""Reads request bodies completely on the event loop, so that a slow client delays only itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping

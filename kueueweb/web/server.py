@@ -19,7 +19,7 @@ def server_configuration(**more: Any) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_max_size=_MAX_SOCKET_MESSAGE_BYTES,
         server_header=False,
-        # Else a header that anybody can send would say where a request comes from.
+        # Otherwise a header that any client can send would set the request's origin.
         proxy_headers=bool(settings.TRUSTED_PROXIES),
         forwarded_allow_ips=settings.TRUSTED_PROXIES,
         **more,

@@ -1,4 +1,4 @@
-"""Who may use a thread: nobody gets so many at once that none is left for others."""
+"""Limits how many threads one client may use, so that some are left for others."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 
 class Turns:
-    """Counted turns by key. Those who wait for the same key are served in order, and hold up no other key."""
+    """Counted turns by key. Waiters for the same key are served in order and do not delay other keys."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once

@@ -62,7 +62,7 @@ def groups_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def place_in_words(path: str, groups: Sequence[Mapping[str, Any]]) -> str:
-    """A path into `resource_groups` as whoever fills in the table calls it: `v100, cpu, nominal quota`."""
+    """A path into `resource_groups` in the words of the quota table: `v100, cpu, nominal quota`."""
     found = _PLACE.fullmatch(path)
     if found is None:
         return path

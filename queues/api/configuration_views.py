@@ -34,7 +34,7 @@ class KindView(ClusterView):
     kind: ClassVar[str]
 
     def visible(self) -> QuerySet[Any]:
-        """The rows that the user may see; raises `NotPermitted` for a kind that is none of theirs."""
+        """The rows that the user may see; raises `NotPermitted` for a kind without any."""
         self.access.require("view", self.kind)
         return self.in_cluster()
 
@@ -129,7 +129,8 @@ class EditView(KindDetailView):
         return super().answer(row, code, ETag=etag(row.generation), **headers)
 
     def _require_edit(self) -> None:
-        """Raises `NotPermitted` for who may change no object of this kind; of a tree, `require_below` looks further."""
+        """Raise `NotPermitted` for users who may change no object of this kind; within the tree, `require_below`
+        checks further."""
         if not self.access.may_in_tree(self.kind):
             self.access.require("submit", self.kind)
 
@@ -173,7 +174,7 @@ def _quoted(text: str) -> str:
 
 
 class _Objects(KindView):
-    """A kind whose objects all users with a role may read, or those in the namespaces that they are bound to."""
+    """A kind whose objects every user with a role may read, or those in the user's namespaces."""
 
     def visible(self) -> QuerySet[Any]:
         """The objects that the user may see."""
@@ -204,7 +205,7 @@ def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
 
 
 _SERVED_BY_THE_ENGINE: Final = ("Cohort", "ClusterQueue", "LocalQueue", "ResourceFlavor")
-"""It knows whether they are active, who waits in them, and what nodes have."""
+"""Served by the engine's API, which knows whether they are active, their pending workloads, and the nodes."""
 
 VIEWS: Final[Mapping[str, tuple[type[KindListView], type[KindDetailView]]]] = {
     name: _views_of(kind) for name, kind in KINDS.items() if name not in _SERVED_BY_THE_ENGINE

@@ -38,7 +38,7 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         fields: list[str] = []
 
     def search_key(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """Those whose `namespace/name` holds the text."""
+        """The workloads whose `namespace/name` contains the text."""
         namespace, slash, rest = value.partition("/")
         if not slash:
             return workloads.filter(Q(name__icontains=value) | Q(namespace__icontains=value))

@@ -1,4 +1,5 @@
-"""The quotas of a ClusterQueue or a Cohort in one flavor: changed cell by cell, so that two who edit two both count."""
+"""The quotas of a ClusterQueue or Cohort in one flavor, changed cell by cell, so that two concurrent edits both
+count."""
 
 from typing import Any, ClassVar
 

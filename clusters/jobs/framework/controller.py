@@ -35,7 +35,7 @@ WORKLOAD_EVICTED: Final = "WorkloadEvicted"
 NO_MATCHING_WORKLOAD: Final = "NoMatchingWorkload"
 NOT_ADMITTED: Final = "NotAdmitted"
 _REQUEUED_AFTER: Final = ("Preempted", "NodeFailures")
-"""Evictions after which a workload may be queued again at once; after others somebody has to decide."""
+"""Evictions after which a workload may be requeued at once; after others an operator or controller must decide."""
 
 
 def reconcile(job: ManagedJob) -> None:
@@ -110,7 +110,7 @@ class _Pass:
             if step(workload):
                 return
 
-    # The one workload that stands for the job
+    # The one workload of the job
 
     def _one_workload(self) -> JsonObject | None:
         job = self.job

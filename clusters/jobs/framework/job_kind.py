@@ -28,7 +28,7 @@ class Stopping(StrEnum):
     SUSPEND = "suspend"
     """The job says that it is suspended, and stays, without pods."""
     DELETE = "delete"
-    """The job is its pod: it is deleted, and made anew."""
+    """The job is its pod: it is deleted and created again."""
     DELETE_PODS = "delete pods"
     """Its pods are deleted one by one, and those that come in their place wait at the gate."""
 
@@ -59,7 +59,7 @@ class TemplateSite:
 
 
 class JobKind(ABC):
-    """One kind. Objects that are handed in may be changed only by methods whose name says so."""
+    """One kind of job. Objects passed in are changed only by methods whose name says so."""
 
     api_version: ClassVar[str]
     kind: ClassVar[str]
@@ -88,7 +88,8 @@ class JobKind(ABC):
     """Kinds of objects in the cluster without which the jobs can't be read."""
     short_names: ClassVar[tuple[str, ...]] = ()
     restart_policies: ClassVar[tuple[str, ...]] = ()
-    """Of a kind whose templates the API server reads itself, the restart policies that it takes there."""
+    """The restart policies that the API server accepts in the kind's templates, for kinds whose templates it
+    validates."""
     spec_fields: ClassVar[frozenset[str]] = frozenset()
     """All fields of the spec, where the API server knows them; others are mistakes. Empty: anything may be there."""
     spec_integers: ClassVar[tuple[str, ...]] = ()
@@ -96,13 +97,13 @@ class JobKind(ABC):
     pod_template_path: ClassVar[str | None] = None
     """Where the only template is, as errors name it: `` for a pod. None for a kind that may have several."""
     remedy: ClassVar[str] = ""
-    """What to do about a job whose pods can't be told."""
+    """What to do about a job whose pods cannot be determined."""
     has_workload: ClassVar[bool] = True
     """False for what makes jobs: it is kept and made in the cluster, and its jobs get workloads."""
     size_path: ClassVar[str] = "spec"
     """What errors name where the number of pods can't change."""
     serves: ClassVar[bool] = False
-    """Whether jobs run until somebody ends them."""
+    """Whether jobs run until they are deleted."""
     kept_texts: ClassVar[frozenset[str]] = frozenset()
     """Fields that the kind's API writes even where they are empty."""
     omitted_zeros: ClassVar[frozenset[str]] = frozenset()
@@ -164,7 +165,7 @@ class JobKind(ABC):
         return 1
 
     def selector_of_pods(self, job: JsonObject) -> str:
-        """Of a kind whose pods are stopped one by one, what selects all of them."""
+        """For a kind whose pods are stopped one by one, the selector of all its pods."""
         return ""
 
     def group_of(self, pod: JsonObject) -> str:

@@ -34,7 +34,7 @@ class ManagedJob:
     """One object of a kind that can be suspended. Pods and groups of pods differ, and say so in a subclass."""
 
     is_top_level = False
-    """Whether its owners don't matter: nobody else starts and stops it."""
+    """Whether its owners are ignored, because no owner starts and stops it."""
     starts_in_this_cluster_only = False
 
     def __init__(self, kind: JobKind, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
@@ -51,7 +51,7 @@ class ManagedJob:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the job does not exist any more, or is about to go."""
+        """Whether the job does not exist any more, or is being deleted."""
         return not self.found or is_being_deleted(self.object)
 
     def is_skipped(self) -> bool:
@@ -89,7 +89,7 @@ class ManagedJob:
         return workloads_of((self.kind.api_version, self.kind.kind, self.name), self.namespace, self.store)
 
     def finish_orphans(self) -> None:
-        """Ends the workloads of a job that is gone, and lets go of them."""
+        """Finish the workloads of a deleted job, and remove their finalizers."""
         for workload in self.workloads():
             if not is_being_deleted(workload) and controller_of(workload) is not None:
                 finish(workload, *_ORPHANED, self.context.now)
@@ -100,7 +100,7 @@ class ManagedJob:
         """What is due when the job needs no workload any more."""
 
     def find_match(self) -> tuple[JsonObject | None, list[JsonObject]]:
-        """The workload that stands for the job as it is, and those that do not. Raises JobError."""
+        """The workload that matches the job as it is, and those that do not. Raises JobError."""
         match: JsonObject | None = None
         others = []
         for workload in self.workloads():
@@ -111,7 +111,7 @@ class ManagedJob:
         return match, others
 
     def is_equivalent(self, workload: JsonObject) -> bool:
-        """Whether a workload stands for the job as it is. Raises JobError."""
+        """Whether a workload matches the job as it is. Raises JobError."""
         owner = controller_of(workload) or {}
         if (owner.get("name"), owner.get("uid")) != (name_of(self.object), uid_of(self.object)):
             return False

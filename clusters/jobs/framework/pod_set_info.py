@@ -94,7 +94,8 @@ def infos_of_workload(workload: JsonObject | None) -> list[PodSetInfo] | None:
 
 
 def infos_of_admission(workload: JsonObject, context: JobContext) -> list[PodSetInfo]:
-    """What the admission adds to each pod set. Raises CannotStart on a conflict, JobError where a flavor is gone."""
+    """What the admission adds to each pod set. Raises CannotStart on a conflict, JobError if a flavor does not
+    exist."""
     admission = (workload.get("status") or {}).get("admission") or {}
     pod_sets = workload["spec"]["podSets"]
     assignments = admission.get("podSetAssignments") or ()

@@ -58,8 +58,8 @@ def link_slice(workload: JsonObject, workloads: Sequence[JsonObject]) -> None:
 def fit_slices(
     workloads: Sequence[JsonObject], pod_sets: Sequence[JsonObject], store: ObjectStore, now: str
 ) -> tuple[JsonObject | None, bool]:
-    """The slice that stands for the job as it is, None where a new one is due; and whether slices can stand for it at
-    all: not where it has other pod sets than they."""
+    """The slice that matches the job as it is, None if a new one is needed; and whether slices can match it at all:
+    they cannot if the job's pod sets changed."""
     existing = unfinished(workloads)
     selected = existing[0] if len(existing) == 1 else _select(existing, store, now)
     if selected is None:

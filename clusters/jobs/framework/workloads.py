@@ -29,7 +29,7 @@ _POD_GROUP = "scheduling.k8s.io"
 
 
 def name_for(owner: Mapping[str, Any], extra: str = "", name: str = "") -> str:
-    """The name of an owner's workload; `name` stands for the owner's, where one has several workloads."""
+    """The name of an owner's workload; `name` replaces the owner's name if the owner has several workloads."""
     group = group_of(owner["apiVersion"])
     return workload_name(owner["kind"], group, name or name_of(owner), uid_of(owner), extra)
 

@@ -1,6 +1,6 @@
-"""v1 Pod: a pod that nobody owns, or that is told to wait by the one who does.
+"""v1 Pod: a pod without an owner, or whose owner lets it wait.
 
-A pod can't be suspended: it is gated until it is admitted, and deleted when it is stopped.
+A pod cannot be suspended: it is gated until it is admitted, and deleted when it is stopped.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Pod(JobKind):
         set_annotation(job, keys.ROLE_HASH, role_of(job))
 
     def _takes(self, job: JsonObject, context: JobContext) -> bool:
-        """Whether the pod is a job of its own, which it is then marked as. Raises JobError."""
+        """Whether the pod is a job by itself, and is marked as one. Raises JobError."""
         namespace = namespace_of(job)
         if context.objects.get("Namespace", "", namespace) is None:
             raise JobError(f'failed to get namespace: namespaces "{namespace}" not found')

@@ -51,7 +51,7 @@ _PODS_REPLACED: Final = ("PodsReady", "No pods need replacement")
 
 
 def group_workload(name: str, owner: JsonObject, pod_sets: Sequence[JsonObject]) -> JsonObject:
-    """A workload whose pods are made one by one."""
+    """A workload whose pods are created one by one."""
     workload = new_workload(name, owner, pod_sets)
     set_annotation(workload, keys.IS_GROUP_WORKLOAD, "true")
     follow_gates(workload, owner)
@@ -83,7 +83,7 @@ class PodGroup(ManagedJob):
 
     @property
     def _is_fast(self) -> bool:
-        """Whether the first pod stands for all that are to come."""
+        """Whether the first pod defines all pods to come (fast admission)."""
         return annotations_of(self.object).get(keys.POD_GROUP_FAST_ADMISSION) == "true"
 
     def is_suspended(self) -> bool:
@@ -361,7 +361,7 @@ _NEVER: Final = "0001-01-01T00:00:00Z"
 
 
 def _is_overdue(pod: JsonObject, now: str) -> bool:
-    """Whether the pod was to be gone by now."""
+    """Whether the pod should have been deleted by now."""
     metadata = pod["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds")
     if not metadata.get("deletionTimestamp") or grace is None:

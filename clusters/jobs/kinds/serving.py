@@ -42,7 +42,7 @@ _ROLE_FIELDS: Final = (
 
 
 class ServingKind(JobKind):
-    """A kind whose pods are gated. `framework` is what it writes on them to say so."""
+    """A kind whose pods are gated. `framework` is the value written on its pods."""
 
     framework: str
     defaults_updates = True
@@ -90,7 +90,7 @@ class ServingKind(JobKind):
         """Tells the pods of a managed object to wait."""
 
     def mark(self, template: JsonObject, job: JsonObject) -> None:
-        """Hands queue and priority on to the pods of a template, and tells them whose they are."""
+        """Copy queue and priority to the pods of a template, and label the pods with their owner."""
         if queue_name_of(job):
             set_label(template, keys.QUEUE_NAME, queue_name_of(job))
         if priority_class_of(job):

@@ -213,7 +213,7 @@ def _owns(job: JsonObject, workload: JsonObject) -> bool:
 
 
 def _mark_pod(pod: JsonObject, context: JobContext, store: ObjectStore) -> None:
-    """Makes a pod of a StatefulSet one of the group that its workload stands for."""
+    """Make a pod of a StatefulSet a member of its workload's group."""
     owner = controller_of(pod)
     if owner is None or (owner.get("apiVersion"), owner.get("kind")) != ("apps/v1", StatefulSet.kind):
         return

@@ -57,7 +57,7 @@ _MERGE_KEYS: Final[Mapping[str, str]] = {
     "topologySpreadConstraints": "topologyKey",
     "hostAliases": "ip",
 }
-"""Lists whose entries are merged one by one, by which field they are told apart; other lists are replaced."""
+"""Lists whose entries are merged by a key field, with that field; other lists are replaced."""
 
 
 class TrainJob(JobKind):

@@ -92,7 +92,7 @@ def field_set(item: JsonObject) -> FieldSet:
 
 
 def changes(before: JsonObject, after: JsonObject) -> tuple[FieldSet, FieldSet]:
-    """(leaves that are new or have another value, leaves that are gone); what is equal is not looked into."""
+    """(leaves that are new or changed, leaves that are removed). Equal parts are skipped."""
     changed: set[Path] = set()
     gone: set[Path] = set()
     for name in before.keys() | after.keys():

@@ -79,7 +79,8 @@ def with_owners(item: JsonObject, owners: list[Owner]) -> JsonObject:
 def after_update(
     live: JsonObject | None, updated: JsonObject, manager: str, subresource: str, now: float
 ) -> JsonObject:
-    """Book-keeping of a create, update or patch: what it changed is the manager's, what it removed is nobody's."""
+    """Update managedFields after a create, update or patch: changed fields belong to the manager, removed ones to no
+    manager."""
     changed, gone = changes(live, updated) if live else (field_set(updated), _EMPTY)
     before = owners_of(live) if live else []
     owners = [
@@ -114,9 +115,9 @@ def _differs(live: JsonObject, applied: JsonObject, path: Path) -> bool:
 
 
 def apply(live: JsonObject, applied: JsonObject, manager: str, subresource: str, now: float) -> JsonObject:
-    """The object after server-side apply, conflicts having been ruled out or forced.
+    """The object after server-side apply. Conflicts must have been excluded or forced.
 
-    What the manager applied before and no longer names is removed unless somebody else owns it too.
+    Fields that the manager applied before and no longer gives are removed, unless another manager owns them too.
     """
     wanted = field_set(applied)
     taken = frozenset(path for path in wanted if contains(live, path) and _differs(live, applied, path))

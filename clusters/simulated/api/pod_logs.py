@@ -110,7 +110,7 @@ class PodLogs:
 
 
 def _run_seconds(pod: JsonObject) -> float:
-    """How long its containers mean to run; 0 where nobody knows."""
+    """How long its containers intend to run; 0 if unknown."""
     try:
         return max(0.0, float(annotations_of(pod).get(RUN_SECONDS, "0")))
     except ValueError:

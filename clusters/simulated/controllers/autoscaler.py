@@ -21,10 +21,10 @@ GROUP_DETAIL: Final = "NodeGroup"
 
 
 class Autoscaler:
-    """Accepts a request at once, and makes its nodes after `provision_seconds`.
+    """Accepts a request at once, and creates its nodes after `provision_seconds`.
 
-    A request whose pods fit no node of the group, or that needs more nodes than are left, fails. What was made for a
-    request stays until somebody removes it.
+    A request fails if its pods fit no node of the group, or if it needs more nodes than are left. Created nodes stay
+    until they are deleted.
     """
 
     def __init__(self, environment: Environment) -> None:

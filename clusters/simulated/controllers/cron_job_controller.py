@@ -87,7 +87,7 @@ def _has_ended(job: JsonObject) -> bool:
 
 
 def next_time(schedule: str, after: float) -> float | None:
-    """The first minute after a time that a schedule of five fields names; None where none of the next year is."""
+    """The first minute after a time that matches a schedule of five fields; None if none of the next year does."""
     minutes, hours, days, months, weekdays = (
         _numbers(field, *bounds) for field, bounds in zip(schedule.split(), _BOUNDS, strict=True)
     )

@@ -53,7 +53,7 @@ class Kubelet:
         return self._run(pod) if phase_of(pod) == "Running" else None
 
     def forget(self, uid: str) -> None:
-        """Drops what is remembered of a pod that is gone."""
+        """Drop what is remembered of a deleted pod."""
         for step in ("accepted", "started", "allocated", "stopping"):
             self._exact.pop((uid, step), None)
 

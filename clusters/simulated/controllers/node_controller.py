@@ -1,4 +1,4 @@
-"""Nodes that stop answering, pods whose node is gone, namespaces and owners that go with all they hold."""
+"""Controllers of nodes that stop answering, pods of deleted nodes, and objects of deleted namespaces and owners."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class GarbageCollector:
         self._environment = environment
 
     def owner_is_gone(self, uid: str) -> None:
-        """Deletes what names this owner, unless it names another that is there."""
+        """Delete objects of this owner, unless they have another owner that exists."""
         for plural, item in self._environment.store.owned_by(uid):
             references = item["metadata"].get("ownerReferences") or ()
             if all(reference["uid"] == uid or not self._exists(item, reference) for reference in references):

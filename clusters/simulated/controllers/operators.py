@@ -118,7 +118,7 @@ class OperatedJobController:
 
 
 def _injected(content: JsonObject) -> list[JsonObject]:
-    """What a wrapper is told to merge into the templates of what it wraps, pod set by pod set."""
+    """What a wrapper merges into the templates of the wrapped objects, per pod set."""
     components = (content.get("spec") or {}).get("components") or ()
     return [info for component in components for info in component.get("podSetInfos") or ()]
 

@@ -1,4 +1,4 @@
-"""Devices that are held and not used, by whom, and what that costs."""
+"""Devices that are held but not used, their holders, and the cost."""
 
 from typing import Final
 

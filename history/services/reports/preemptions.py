@@ -1,4 +1,4 @@
-"""Who preempted whom, why, and when."""
+"""Preemptions: preemptor, victim, reason and time."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +19,7 @@ BY: Final[Mapping[str, tuple[str, sql.Composable]]] = {
 }
 DEFAULT_BY: Final = ("cluster_queue", "preemptor_cluster_queue", "reason")
 OF_OTHERS: Final = frozenset({"preemptor_cluster_queue", "preemptor_namespace", "preemptor"})
-"""What a tenant may not know: for whom its workloads made room."""
+"""Columns about the preemptor, which a tenant may not see."""
 
 _STATEMENT: Final = sql.SQL(
     """

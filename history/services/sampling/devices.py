@@ -1,4 +1,4 @@
-"""What is held of devices, by whom, and what is really used of it."""
+"""Samples how much of the devices is held, by which tenants, and how much is really used."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -98,7 +98,7 @@ class Places:
             cohort = self.cohorts.get(cohort, {}).get("parent", "")
 
     def scopes(self, namespace: str, local_queue: str, cluster_queue: str) -> Iterator[tuple[Scope, str]]:
-        """Everybody whose series a workload of this queue counts in."""
+        """All scopes whose series a workload of this queue counts in."""
         yield Scope.CLUSTER, ""
         if namespace:
             yield Scope.NAMESPACE, namespace

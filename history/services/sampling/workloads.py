@@ -1,4 +1,4 @@
-"""Who waits, why, and who holds quota."""
+"""Samples which workloads are pending, why, and which hold quota."""
 
 from typing import Final
 

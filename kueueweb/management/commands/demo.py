@@ -145,7 +145,7 @@ def _forget(state: Path) -> None:
 
 
 def _other_fleet(state: Path, name: str) -> bool:
-    """Note the fleet; whether an earlier run, whose nodes are kept otherwise, had another one."""
+    """Store the fleet. Returns whether an earlier run, whose nodes are still stored, had another fleet."""
     path = state / "fleet"
     before = path.read_text() if path.exists() else FLEETS[0]
     path.write_text(name)
@@ -171,7 +171,7 @@ def _port(host: str, wanted: int | None) -> int:
 
 
 def _secret_key(state: Path) -> str:
-    """The same over restarts, so that who is logged in stays so."""
+    """The same key after restarts, so that users stay logged in."""
     path = state / "secret-key"
     if not path.exists():
         path.touch(mode=0o600)
@@ -189,7 +189,8 @@ def _write_environment(state: Path, told: dict[str, str]) -> Path:
 
 
 def _wait_for_page(port: int, supervisor: Supervisor, stop: threading.Event) -> bool:
-    """Whether the first page came before somebody wished to stop. Raises ProcessBroken, CommandError after a minute."""
+    """Whether the first page came before the user stopped the demo. Raises ProcessBroken, CommandError after a
+    minute."""
     deadline = time.monotonic() + _FIRST_PAGE_SECONDS
     while not stop.wait(0.05):
         with (

@@ -24,7 +24,7 @@ from kueueweb.loadtest.stack import private_stack
 
 
 class Command(BaseCommand):
-    """Runs the shape against a stack of its own, or against the server that `--server` names."""
+    """Run the shape against a separate stack, or against the server that `--server` names."""
 
     help = "Run a shape of Kueue's scalability tests through REST, database and scheduler, and print the figures."
     requires_system_checks = []
