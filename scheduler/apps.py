@@ -6,7 +6,7 @@ class SchedulerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from queues.services.object_status import STATUS_READERS
+        from accounts.services.object_status import STATUS_READERS
         from scheduler.api.object_status import cluster_queue_statuses, cohort_statuses, local_queue_statuses
         from scheduler.live.rights import connect_signals
 

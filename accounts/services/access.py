@@ -110,7 +110,7 @@ class Access:
         return bool(namespace) and kind in SUBMITTABLE_KINDS and verb in self._verbs(namespace)
 
     def may_in_tree(self, kind: str) -> bool:
-        """Whether the user may change objects of the kind below its cohorts (see `queues.services.cohort_rights`)."""
+        """Whether the user may change objects of the kind below its cohorts (see `queues.services.owners`)."""
         return kind in TREE_KINDS and bool(self.cohorts)
 
     def require(self, verb: Verb, kind: str, namespace: str = "") -> None:

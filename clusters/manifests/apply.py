@@ -30,10 +30,9 @@ from gpus.vendors import VENDORS
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.services.cluster_objects import StoredObjects
-from queues.services.cohort_rights import require_below
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
-from queues.services.owners import require_owner_of_submitted
+from queues.services.owners import require_below, require_owner_of_submitted
 from queues.services.pod_policy import check_jobs, check_priorities, check_workloads
 from queues.services.workload_objects import apply_workloads
 from scheduling.manifest import LocatedError, MistakeReason

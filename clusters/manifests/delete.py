@@ -19,10 +19,9 @@ from gpus.models import Node
 from gpus.services.node_manifests import delete_nodes
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
-from queues.services.cohort_rights import require_below
 from queues.services.configuration import delete_object
 from queues.services.jobs import delete_jobs
-from queues.services.owners import require_owner
+from queues.services.owners import require_below, require_owner
 from queues.services.workloads import delete_workloads
 
 _STOPPING: Final = "holds quota: it goes when its pods have stopped"

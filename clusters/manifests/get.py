@@ -12,6 +12,7 @@ from accounts.kinds.configuration import write_configuration
 from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from accounts.services import cluster_settings
+from accounts.services.object_status import STATUS_READERS
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.kinds import kind_named
 from gpus.manifests import write_node
@@ -20,7 +21,6 @@ from gpus.services.node_manifests import node_spec
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
 from queues.services.configuration import manifest_of, objects
-from queues.services.object_status import STATUS_READERS
 from queues.services.workload_objects import workload_manifest
 
 

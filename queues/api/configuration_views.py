@@ -24,8 +24,8 @@ from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
 from queues.kinds import KINDS
-from queues.services.cohort_rights import require_below
 from queues.services.configuration import apply_json, delete_object
+from queues.services.owners import require_below
 
 
 class KindView(ClusterView):

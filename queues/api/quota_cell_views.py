@@ -15,8 +15,8 @@ from accounts.services.precondition import etag
 from queues.api.quota_cells import change_cells, flavor_cells
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort
-from queues.services.cohort_rights import require_edit
 from queues.services.configuration import objects
+from queues.services.owners import require_edit
 
 
 class QuotaAmountsSerializer(serializers.Serializer[Any]):

@@ -14,11 +14,11 @@ from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from accounts.services.cluster_settings import require_not_mirrored
 from accounts.services.namespaces import create_missing_namespaces
+from accounts.services.object_status import server_metadata
 from accounts.services.precondition import Precondition, require_precondition
 from queues.kinds import KINDS
 from queues.manifests.generated_name import generated_name
 from queues.models import AdmissionCheck, PriorityClass, Workload
-from queues.services.object_status import server_metadata
 from queues.services.quotas import replace_groups
 from queues.services.workloads import change_priority
 from scheduling.manifest import LocatedError, MistakeReason, ObjectMeta, ValidationReport

@@ -1,6 +1,7 @@
-"""Ownership of workloads: a Namespace may restrict changes of a workload to its owner and admins.
+"""Who may change what: owners their workloads, queue admins what is below the cohorts that they are bound to.
 
-Without the restriction every submitter of the namespace may change it, as in Kubernetes.
+A Namespace may restrict changes of a workload to its owner and admins. Without the restriction every submitter of the
+namespace may change it, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from django.db.models import Q
 
 from accounts.exceptions import NotPermitted
 from accounts.models import Cluster, Namespace
-from accounts.services.access import Access
+from accounts.services.access import TREE_KINDS, Access
 from accounts.services.apply_result import Submitted
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import WorkloadSpec
-from queues.models import Workload
+from queues.models import ClusterQueue, Cohort, LocalQueue, Workload
 from scheduling.manifest import LocatedError, MistakeReason
 
 ONLY_OWNERS: Final = "kueueweb.io/only-owners-change"
@@ -114,3 +115,70 @@ def _refuse(mistakes: Sequence[LocatedError]) -> None:
         first = mistakes[0]
         more = f" ({len(mistakes) - 1} more are not either.)" if len(mistakes) > 1 else ""
         raise NotPermitted(f"{first.value} {first.rule}. {_REMEDY} Nothing was changed.{more}", mistakes)
+
+
+ObjectKey = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]) -> None:
+    """Raise `NotPermitted` for existing objects that are not below the user's cohorts.
+
+    Called before and after a change, in its transaction, so that no object is taken from others or given away. A
+    cohort is not below itself: the quota of its whole subtree is for those above it.
+    """
+    found = [key for key in objects if key[0] in TREE_KINDS and not access.may("submit", key[0], key[1])]
+    if not found:
+        return
+    tree = _Tree(cluster)
+    for kind, namespace, name in found:
+        above = tree.above(kind, namespace, name)
+        if above is not None and access.cohorts.isdisjoint(above):
+            key = f"{namespace}/{name}" if namespace else name
+            raise NotPermitted(
+                f"{access.username} may not change {kind} {key}: it is not below a cohort that "
+                f"{access.username} is queue-admin of ({', '.join(sorted(access.cohorts)) or 'none'})."
+            )
+
+
+def require_edit(access: Access, cluster: Cluster, kind: str, name: str) -> None:
+    """Raise `NotPermitted` unless the user may change this object, as a cluster admin or as queue admin above it."""
+    if not access.may_in_tree(kind):
+        access.require("submit", kind)
+    require_below(access, cluster, [(kind, "", name)])
+
+
+def queues_below(access: Access, cluster: Cluster) -> frozenset[str]:
+    """The ClusterQueues below the user's cohorts."""
+    if not access.cohorts:
+        return frozenset()
+    tree = _Tree(cluster)
+    return frozenset(
+        name for name in tree.queues if not access.cohorts.isdisjoint(tree.above("ClusterQueue", "", name) or ())
+    )
+
+
+class _Tree:
+    """The tree of cohorts by the present rows."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._parents = dict(Cohort.objects.filter(cluster=cluster).values_list("name", "parent_name"))
+        self.queues = dict(ClusterQueue.objects.filter(cluster=cluster).values_list("name", "cohort_name"))
+
+    def above(self, kind: str, namespace: str, name: str) -> frozenset[str] | None:
+        """The cohorts above an object; None if it does not exist. Parents may be missing or form a cycle."""
+        if kind == "Cohort":
+            return self._ancestors(self._parents[name]) if name in self._parents else None
+        if kind == "LocalQueue":
+            rows = LocalQueue.objects.filter(cluster=self._cluster, namespace=namespace, name=name)
+            queue = rows.values_list("cluster_queue_name", flat=True).first()
+            return None if queue is None else self._ancestors(self.queues.get(queue, ""))
+        return self._ancestors(self.queues[name]) if name in self.queues else None
+
+    def _ancestors(self, cohort: str) -> frozenset[str]:
+        found: set[str] = set()
+        while cohort and cohort not in found:
+            found.add(cohort)
+            cohort = self._parents.get(cohort, "")
+        return frozenset(found)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from accounts.models import Cluster
 from accounts.services.access import Access
 from queues.models import LocalQueue
-from queues.services.cohort_rights import queues_below
+from queues.services.owners import queues_below
 
 _PREEMPTOR_PATH: Final = re.compile(r"preemptor path: ([^;]*)(?:; |$)")
 _OF_PREEMPTOR: Final = re.compile(r"preemptor (?:path|effective priority): [^;]*(?:; |$)")

@@ -9,13 +9,16 @@ from django.utils import timezone
 
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
+from accounts.services.object_status import Status, server_metadata, timestamp
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import write_workload
-from queues.models import Workload
+from queues.models import PodSet, Workload
+from queues.services.admission_rows import read_topology_assignment
 from queues.services.job_changes import WORKLOAD_PATHS, change_workload, frozen_paths, pod_set_specs
-from queues.services.object_status import server_metadata, workload_status
 from queues.services.submission import create_workloads
 from scheduling.manifest import MistakeReason
+from scheduling.model.quantity import format_amounts
+from scheduling.model.topology_encoding import encode
 
 _KIND = "Workload"
 
@@ -98,6 +101,50 @@ def workload_manifest(row: Workload) -> dict[str, Any]:
         ]
     status = workload_status(row)
     return {**written, "status": status} if status else written
+
+
+def workload_status(row: Workload) -> Status:
+    """Of a row whose pod sets are prefetched: `admission`, conditions, admission checks and requeues."""
+    pod_sets = sorted(row.pod_sets.all(), key=lambda found: found.position)
+    status: Status = {}
+    if row.quota_reserved_at is not None:
+        status["admission"] = {
+            "clusterQueue": row.cluster_queue_name,
+            "podSetAssignments": [_assignment(pod_set) for pod_set in pod_sets],
+        }
+    if row.conditions:
+        status["conditions"] = row.conditions
+    if row.admission_check_states:
+        status["admissionChecks"] = row.admission_check_states
+    if row.requeue_count or row.requeue_at:
+        at = {"requeueAt": timestamp(row.requeue_at)} if row.requeue_at else {}
+        status["requeueState"] = {"count": row.requeue_count} | at
+    reclaimable = [
+        {"name": pod_set.name, "count": pod_set.reclaimable_count} for pod_set in pod_sets if pod_set.reclaimable_count
+    ]
+    if reclaimable:
+        status["reclaimablePods"] = reclaimable
+    if row.accumulated_execution_seconds:
+        status["accumulatedPastExecutionTimeSeconds"] = row.accumulated_execution_seconds
+    if row.eviction_counts:
+        status["schedulingStats"] = {"evictions": row.eviction_counts}
+    if row.unhealthy_nodes:
+        status["unhealthyNodes"] = [{"name": name} if isinstance(name, str) else name for name in row.unhealthy_nodes]
+    return status
+
+
+def _assignment(pod_set: PodSet) -> dict[str, Any]:
+    count = pod_set.count if pod_set.admitted_count is None else pod_set.admitted_count
+    found: dict[str, Any] = {
+        "name": pod_set.name,
+        "flavors": dict(pod_set.flavors),
+        "resourceUsage": format_amounts(pod_set.resource_usage),
+        "count": count,
+    }
+    assigned = read_topology_assignment(pod_set.topology_assignment)
+    if assigned is not None:
+        found["topologyAssignment"] = encode(assigned)
+    return found
 
 
 def _rows(cluster: Cluster, submissions: Sequence[Submitted[WorkloadSpec]]) -> dict[str, Workload]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from django.db import connection
 
 from accounts.models import Cluster
+from accounts.services.object_status import Status, timestamp
 from queues.models import ClusterQueue, Cohort, LocalQueue
-from queues.services.object_status import Held, Status, flavor_usage, timestamp
 from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
 from scheduler.store.configuration import read_configuration
+from scheduling.model.quantity import format_amount
 from scheduling.model.vocabulary import ConditionStatus
+
+Cell = tuple[str, str]
+"""(flavor, resource)"""
 
 _WAITING: Final = """
     SELECT namespace, queue_name,
@@ -99,3 +104,56 @@ def _active(row: Any, active: bool, reason: str, message: str) -> Status:
         "observedGeneration": row.generation,
         "lastTransitionTime": timestamp(row.updated_at),
     }
+
+
+_HELD: Final = """
+    SELECT workload.cluster_queue_name, workload.namespace, workload.queue_name,
+        pod_set.flavors ->> usage.key, usage.key,
+        sum(usage.value::numeric)::bigint,
+        coalesce(sum(usage.value::numeric) FILTER (WHERE workload.admitted_at IS NOT NULL), 0)::bigint
+    FROM queues_workload AS workload
+        JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
+        jsonb_each_text(pod_set.resource_usage) AS usage
+    WHERE workload.cluster_id = %s AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
+        AND workload.cluster_queue_name = ANY (%s) AND pod_set.flavors ? usage.key
+    GROUP BY 1, 2, 3, 4, 5
+"""
+
+
+class Held:
+    """What the workloads of some ClusterQueues hold, by ClusterQueue and by LocalQueue."""
+
+    def __init__(self, cluster: Cluster, cluster_queues: Iterable[str]) -> None:
+        self.reserved: dict[str, dict[Cell, int]] = defaultdict(lambda: defaultdict(int))
+        self.admitted: dict[str, dict[Cell, int]] = defaultdict(lambda: defaultdict(int))
+        with connection.cursor() as cursor:
+            cursor.execute(_HELD, [cluster.pk, sorted(set(cluster_queues))])
+            for queue, namespace, local_queue, flavor, resource, reserved, admitted in cursor.fetchall():
+                for name in (queue, f"{namespace}/{local_queue}"):
+                    self.reserved[name][flavor, resource] += reserved
+                    self.admitted[name][flavor, resource] += admitted
+
+
+def flavor_usage(row: ClusterQueue, held: Mapping[Cell, int], *, with_borrowed: bool) -> list[dict[str, Any]]:
+    """`flavorsReservation` or `flavorsUsage`: each flavor and resource of a ClusterQueue's groups, also unused ones."""
+    flavors: dict[str, dict[str, int]] = {}
+    for group in row.resource_groups.all():
+        for quota in group.quotas.all():
+            flavors.setdefault(quota.flavor, {})[quota.resource] = quota.nominal_quota
+    return [
+        {
+            "name": flavor,
+            "resources": [
+                _resource(resource, held.get((flavor, resource), 0), nominal if with_borrowed else None)
+                for resource, nominal in sorted(nominals.items())
+            ],
+        }
+        for flavor, nominals in flavors.items()
+    ]
+
+
+def _resource(resource: str, used: int, nominal: int | None) -> dict[str, str]:
+    found = {"name": resource, "total": format_amount(resource, used)}
+    if nominal is not None:
+        found["borrowed"] = format_amount(resource, max(0, used - nominal))
+    return found

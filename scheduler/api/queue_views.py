@@ -14,7 +14,7 @@ from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.filters import LocalQueueFilter
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, LocalQueue
-from queues.services.cohort_rights import queues_below
+from queues.services.owners import queues_below
 from queues.services.visibility import visibility_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
 from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
