@@ -56,6 +56,7 @@ class Kind:
 
 
 EVENTS: Final = Kind("v1", "Event", "events")
+LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
 NAMESPACES: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
 POD_TEMPLATES: Final = Kind("v1", "PodTemplate", "podtemplates")

@@ -1,5 +1,6 @@
 """A cluster that we schedule, shadow or observe."""
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -19,6 +20,10 @@ class ClusterMode(StrEnum):
 
 MIRRORED_MODES: Final = (ClusterMode.OBSERVE, ClusterMode.SHADOW)
 """Our rows repeat what the cluster says, and only the watcher writes them."""
+
+
+KUEUE_IS_GONE_AFTER: Final = timedelta(minutes=3)
+"""Its lease is looked at once a minute, and ours is not its clock."""
 
 
 class Cluster(models.Model):
@@ -68,6 +73,10 @@ class Cluster(models.Model):
         blank=True,
         help_text="[kind, ...]: kinds that it does not serve, because what brings them is not installed.",
     )
+    kueue_renewed_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When a Kueue that decides in the cluster last said so."
+    )
+    kueue_holder = models.CharField(max_length=253, blank=True, default="", db_default="", editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -80,3 +89,7 @@ class Cluster(models.Model):
     def is_mirrored(self) -> bool:
         """Whether another scheduler decides there, and our rows repeat what the cluster says."""
         return self.mode in MIRRORED_MODES
+
+    def has_live_kueue(self, now: datetime) -> bool:
+        """Whether a Kueue decides in the cluster at this moment: its leader renews its lease each few seconds."""
+        return self.kueue_renewed_at is not None and now - self.kueue_renewed_at < KUEUE_IS_GONE_AFTER

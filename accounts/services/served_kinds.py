@@ -1,7 +1,8 @@
-"""Which kinds of jobs a cluster serves, as its watcher found."""
+"""What a cluster has, as its watcher found: kinds of jobs, and a Kueue that decides there."""
 
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 
 from accounts.events import request_push
 from accounts.models import Cluster
@@ -19,3 +20,12 @@ def record_served_kinds(cluster: Cluster, served: Sequence[str], missing: Sequen
     if came:
         _log.info("Cluster %s serves %s", cluster.name, ", ".join(came))
         request_push(cluster.name)
+
+
+def record_kueue(cluster: Cluster, holder: str, renewed_at: datetime | None) -> None:
+    """Notes when the leader of a Kueue in the cluster last renewed its lease; None: there is no such lease."""
+    if (cluster.kueue_holder, cluster.kueue_renewed_at) == (holder, renewed_at):
+        return
+    Cluster.objects.filter(pk=cluster.pk).update(kueue_holder=holder, kueue_renewed_at=renewed_at)
+    cluster.kueue_holder, cluster.kueue_renewed_at = holder, renewed_at
+    request_push(cluster.name)

@@ -102,13 +102,19 @@ class PushReport:
 def push_pending(
     cluster: Cluster, client: ClusterClient | None = None, clock: Callable[[], float] = time.time
 ) -> PushReport:
-    """Run one sweep over a cluster, after the running one. Does nothing if another scheduler decides there, or if
-    another sweep waits already.
+    """Run one sweep over a cluster, after the running one. Does nothing if another scheduler decides there, by the
+    cluster's mode or as its watcher sees, or if another sweep waits already.
 
     If the cluster does not answer, or refuses to list its pods, that is logged and the rest stays unpushed.
     """
     report = PushReport()
     if cluster.is_mirrored:
+        return report
+    if cluster.has_live_kueue(datetime.fromtimestamp(clock(), UTC)):
+        _log.warning(
+            "Cluster %s is told nothing: a Kueue decides there too (%s). Stop it, or set mode observe or shadow.",
+            cluster.name, cluster.kueue_holder,
+        )  # fmt: skip
         return report
     with sweep_lock(cluster) as mine:
         if not mine:

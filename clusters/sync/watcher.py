@@ -29,6 +29,7 @@ from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
 from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
 from clusters.sync.kueue import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
+from clusters.sync.live_kueue import look_for_kueue
 from clusters.sync.mirrored_jobs import MirroredJobSync
 from clusters.sync.nodes import NodeSync
 from clusters.sync.ownership import Ownership
@@ -92,6 +93,7 @@ class Watcher:
         self._relist_seconds = relist_seconds
         self._clock = clock
         self._served: frozenset[Kind] = frozenset()
+        self._looked_at = 0.0
         self._follow_mode()
 
     def _follow_mode(self) -> None:
@@ -134,6 +136,7 @@ class Watcher:
     def resync(self) -> None:
         """Lists every kind and applies it. Raises ClusterError, but not for limits that this account may not read."""
         self._look_at_mode()
+        look_for_kueue(self._cluster, self._client)
         self.note_served(_chosen(self._client.served(_OPTIONAL)))
         for kind in self.kinds:
             if kind in _OPTIONAL and kind not in self._served:
@@ -214,6 +217,9 @@ class Watcher:
             while not stopped.is_set() and not self._turn(inbox, stopped):
                 if reflectors.served is not None and reflectors.served != self._served:
                     self.note_served(reflectors.served)
+                if self._clock() - self._looked_at >= self._relist_seconds:
+                    self._looked_at = self._clock()
+                    look_for_kueue(self._cluster, self._client)
         finally:
             ended.set()
             reflectors.stop()

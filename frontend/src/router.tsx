@@ -151,6 +151,12 @@ const decisionsRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/decisions"), "DecisionsRoute"),
 });
 
+const shadowRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/shadow",
+  component: lazyRouteComponent(() => import("@/routes/shadow"), "ShadowRoute"),
+});
+
 const auditRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/audit",
@@ -196,6 +202,7 @@ const routeTree = rootRoute.addChildren([
     cohortRoute,
     localQueueRoute,
     decisionsRoute,
+    shadowRoute,
     auditRoute,
     reportsRoute,
     deviceRoute,

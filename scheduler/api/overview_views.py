@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django.db import connection
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -91,12 +92,21 @@ class JobKindsSerializer(serializers.Serializer[Any]):
     )
 
 
+class KueueHealthSerializer(serializers.Serializer[Any]):
+    """A Kueue that decides in the cluster."""
+
+    alive = serializers.BooleanField(help_text="In mode schedule: nothing is pushed to the cluster while it is.")
+    holder = serializers.CharField(allow_blank=True)
+    renewed_at = serializers.DateTimeField(allow_null=True)
+
+
 class HealthSerializer(serializers.Serializer[Any]):
     """The parts that work behind the screen."""
 
     scheduler = SchedulerHealthSerializer()
     watcher = WatcherHealthSerializer()
     job_kinds = JobKindsSerializer()
+    kueue = KueueHealthSerializer()
 
 
 class ReasonCountSerializer(serializers.Serializer[Any]):
@@ -152,6 +162,11 @@ class OverviewView(ClusterView):
                 "served": self.cluster.served_kinds,
                 "missing": self.cluster.missing_kinds,
                 "disabled": disabled_frameworks(self.cluster.configuration),
+            },
+            "kueue": {
+                "alive": self.cluster.has_live_kueue(timezone.now()),
+                "holder": self.cluster.kueue_holder if self.access.sees_everything else "",
+                "renewed_at": self.cluster.kueue_renewed_at,
             },
         }
 

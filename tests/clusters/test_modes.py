@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 
 from accounts.models import Cluster, ClusterMode, Namespace
 from clusters.audit import audited_clusters
-from clusters.client import PODS, ClusterError, connect
+from clusters.client import LEASES, NAMESPACES, PODS, ClusterError, connect
 from clusters.connection import client_for
+from clusters.sync.live_kueue import LEASE, NAMESPACE
 from clusters.tasks import push_cluster
 from queues.models import Workload
 from scheduler.tasks import _scheduled
+from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import WorkloadStatus
 from tests.clusters.system import System, gpu_job
 from tests.simulated_cluster import ServerThread, make_simulated, pod
@@ -79,3 +82,40 @@ def test_a_cluster_has_mode_schedule_by_default(db: None) -> None:
     west.refresh_from_db()
     assert (west.mode, west.server_url, west.is_mirrored) == ("shadow", "https://10.0.0.1:6443", True)
     assert not Namespace.objects.exists()
+
+
+def lease(renewed: str) -> dict[str, Any]:
+    spec = {"holderIdentity": "kueue-controller-manager-0", "renewTime": renewed}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": LEASE, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def test_nothing_is_pushed_beside_a_kueue_that_decides(server: ServerThread) -> None:
+    """J17: both started and stopped the same jobs, four times in eight seconds."""
+    system = System(server)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    system.client.create(NAMESPACES, namespace)
+    system.client.create(LEASES, lease(rfc3339(system.moment())))
+    system.watcher.resync()
+    system.cluster.refresh_from_db()
+    assert (system.cluster.has_live_kueue(system.moment()), system.cluster.kueue_holder) == (
+        True, "kueue-controller-manager-0",
+    )  # fmt: skip
+    system.submit(gpu_job())
+    system.engine.run()
+    server.guard.closed = True
+    assert system.push().pushed == 0
+    assert server.guard.refused == []
+
+    server.guard.closed = False
+    system.advance(200)  # the lease is not renewed any more
+    assert system.push().pushed == 1
+
+
+def test_a_cluster_without_kueue_has_no_lease_of_it(server: ServerThread) -> None:
+    system = System(server)
+    assert (system.cluster.kueue_renewed_at, system.cluster.has_live_kueue(system.moment())) == (None, False)

@@ -2440,6 +2440,7 @@ export interface components {
             scheduler: components["schemas"]["SchedulerHealth"];
             watcher: components["schemas"]["WatcherHealth"];
             job_kinds: components["schemas"]["JobKinds"];
+            kueue: components["schemas"]["KueueHealth"];
         };
         /** @description A slice of a device that a container holds. */
         HeldSlice: {
@@ -2486,6 +2487,14 @@ export interface components {
         /** @description The workloads that an action is for. */
         KeysRequest: {
             workloads: components["schemas"]["KeyRequest"][];
+        };
+        /** @description A Kueue that decides in the cluster. */
+        KueueHealth: {
+            /** @description In mode schedule: nothing is pushed to the cluster while it is. */
+            alive: boolean;
+            holder: string;
+            /** Format: date-time */
+            renewed_at: string | null;
         };
         /** @description The largest request of so many devices of a model on one node that still fits. */
         LargestRequest: {

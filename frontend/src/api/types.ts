@@ -33,6 +33,9 @@ export type Node = Schemas["PlacedNode"];
 export type NodeDetail = Schemas["PlacedNodeDetail"];
 export type NodePod = Schemas["NodePod"];
 export type Decision = Schemas["Decision"];
+export type Shadow = Schemas["Shadow"];
+export type ShadowChoice = Schemas["Choice"];
+export type ShadowDifference = Schemas["ShadowDifference"];
 /** What an apply did, or with a dry run would do. */
 export type ApplyResult = Schemas["ApplyResult"];
 export type AuditRecord = Schemas["AuditRecord"];

@@ -3,7 +3,7 @@ import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
-import { useLive } from "@/api/cluster";
+import { useCluster, useLive } from "@/api/cluster";
 import { mayAudit } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon, type IconName } from "@/components/icon";
@@ -26,11 +26,15 @@ const PAGES = [
   { to: "/reports", label: "Reports", icon: "reports" },
 ] as const satisfies { to: string; label: string; icon: IconName }[];
 
+const SHADOW = { to: "/shadow", label: "Shadow", icon: "decisions" } as const;
+
 const AUDIT = { to: "/audit", label: "Audit", icon: "audit" } as const;
 
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
   const [helpOpened, help] = useDisclosure(false);
+  const cluster = useCluster();
+  const shadowed = session.clusters.some(({ name, mode }) => name === cluster && mode === "shadow");
   const router = useRouter();
   const stale = useLive((live) => live.staleSince !== null);
   useShortcuts(help.toggle);
@@ -67,7 +71,7 @@ export function Shell({ session }: { session: Session }) {
       <AppShell.Navbar className={classes.navbar}>
         <ScrollArea>
           <nav aria-label="Pages">
-            {[...PAGES, ...(mayAudit(session) ? [AUDIT] : [])].map((page) => (
+            {[...PAGES, ...(shadowed ? [SHADOW] : []), ...(mayAudit(session) ? [AUDIT] : [])].map((page) => (
               <Link
                 key={page.to}
                 to={page.to}

@@ -1,0 +1,73 @@
+/** The columns of what two schedulers made of one workload. */
+import { Tooltip } from "@mantine/core";
+import type { ShadowChoice, ShadowDifference } from "@/api/types";
+import { BadgeDot } from "@/components/badge-dot";
+import { ageColumn } from "@/components/columns";
+import type { DataColumn } from "@/components/data-table";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
+import { WorkloadLink } from "@/components/object-links";
+
+const VERDICTS: Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> = {
+  OnlyTheirs: { label: "Only theirs", color: "orange", hint: "Ours would not have done it." },
+  OnlyOurs: { label: "Only ours", color: "blue", hint: "The cluster's scheduler did not do it." },
+  OtherFlavors: { label: "Other flavors", color: "grape", hint: "Both gave it quota, but not the same." },
+};
+
+const ACTS: Record<ShadowChoice["act"], string> = {
+  Reserve: "Gets quota",
+  Preempt: "Is preempted",
+  Wait: "Waits",
+};
+
+/** What a scheduler made of it, in a sentence. */
+export function choiceInWords({ act, cluster_queue: queue, flavors, reason, message }: ShadowChoice): string {
+  const given = flavors
+    .map(
+      ({ name, count, flavors: found }) =>
+        `${name} (${count}): ${[...new Set(Object.values(found))].join(", ")}`,
+    )
+    .join("; ");
+  const where = queue === "" ? "" : ` in ${queue}`;
+  const why = message || reason;
+  return `${ACTS[act]}${where}${given === "" ? "" : `, ${given}`}${why === "" ? "" : `: ${why}`}`;
+}
+
+function Choice({ choice }: { choice: ShadowChoice }) {
+  const words = choiceInWords(choice);
+  return (
+    <Tooltip label={words} multiline maw={480} openDelay={400}>
+      <span>{words}</span>
+    </Tooltip>
+  );
+}
+
+export const SHADOW_COLUMNS: DataColumn<ShadowDifference>[] = [
+  ageColumn((row) => row.at),
+  {
+    id: "verdict",
+    header: "Verdict",
+    meta: { width: "136px" },
+    cell: ({ row: { original } }) => <BadgeDot {...VERDICTS[original.verdict]} />,
+  },
+  {
+    id: "workload",
+    header: "Workload",
+    cell: ({ row: { original } }) => (
+      <WorkloadLink namespace={original.namespace} name={original.workload_name} inRow>
+        <MiddleEllipsis text={`${original.namespace}/${original.workload_name}`} />
+      </WorkloadLink>
+    ),
+  },
+  {
+    id: "theirs",
+    header: "The cluster's scheduler",
+    meta: { width: "30%" },
+    cell: ({ row: { original } }) => <Choice choice={original.theirs} />,
+  },
+  {
+    id: "ours",
+    header: "Ours",
+    meta: { width: "30%" },
+    cell: ({ row: { original } }) => <Choice choice={original.ours} />,
+  },
+];

@@ -1,0 +1,109 @@
+/** How our decisions compare with those of the scheduler that runs the cluster: over time, and one by one. */
+import { SimpleGrid } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
+import { useCluster } from "@/api/cluster";
+import { shadowDifferencesQuery, shadowQuery } from "@/api/shadow";
+import type { Shadow } from "@/api/types";
+import { EmptyState } from "@/components/empty-state";
+import { PageHeader } from "@/components/page-header";
+import { PagedTable, renewTop } from "@/components/paged-table";
+import { Panel } from "@/components/panel";
+import { Stat } from "@/components/stat";
+import { SHADOW_COLUMNS } from "./shadow-columns";
+
+const TimeSeries = lazy(async () => ({ default: (await import("@/components/time-series")).TimeSeries }));
+
+const HOURS = 24;
+const RENEW_MS = 15_000;
+
+export function ShadowPage() {
+  return (
+    <>
+      <PageHeader title="Shadow" facts="What our scheduler would have decided, in the last 24 hours" />
+      <Agreement />
+      <Differences />
+    </>
+  );
+}
+
+function Agreement() {
+  const { data } = useQuery(shadowQuery(useCluster(), HOURS));
+  if (data === undefined) return null;
+  const { totals } = data;
+  return (
+    <>
+      <SimpleGrid cols={{ base: 1, sm: 3 }} mb="md">
+        <Stat
+          label="Agreement"
+          value={percent(data.agreement)}
+          note={`${totals.agreed} of ${totals.agreed + totals.differed} decisions`}
+        />
+        <Stat
+          label="Started"
+          value={`${totals.our_reservations} / ${totals.their_reservations}`}
+          note="by ours / by the cluster's scheduler"
+        />
+        <Stat
+          label="Preempted"
+          value={`${totals.our_preemptions} / ${totals.their_preemptions}`}
+          note="by ours / by the cluster's scheduler"
+        />
+      </SimpleGrid>
+      {data.points.length > 1 && (
+        <Panel title="Agreement over time">
+          <Suspense>
+            <TimeSeries
+              label="Agreement over time"
+              {...agreementOverTime(data)}
+              format={percent}
+              atLeast={1}
+            />
+          </Suspense>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+/** The share that agreed at each point in time. */
+export function agreementOverTime({ points }: Pick<Shadow, "points">) {
+  const values = points.map(({ agreed, differed }) =>
+    agreed + differed === 0 ? null : agreed / (agreed + differed),
+  );
+  return {
+    times: points.map(({ at }) => Date.parse(at) / 1000),
+    lines: [{ label: "Agreement", color: "var(--kw-used)", values, fill: true }],
+    version: points,
+  };
+}
+
+function percent(share: number | null): string {
+  return share === null ? "–" : `${(100 * share).toFixed(1)} %`;
+}
+
+function Differences() {
+  const navigate = useNavigate();
+  const list = useInfiniteQuery({
+    ...shadowDifferencesQuery(useCluster()),
+    refetchInterval: renewTop(RENEW_MS),
+  });
+  return (
+    <PagedTable
+      label="Differences"
+      list={list}
+      columns={SHADOW_COLUMNS}
+      rowKey={(row) => String(row.id)}
+      onOpen={({ namespace, workload_name: name }) =>
+        void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+      }
+      empty={
+        <EmptyState icon="decisions" title="No difference">
+          Each workload that one of the two schedulers would have started or preempted, and the other one not,
+          is listed here with the reasons of both. A comparison needs the cluster's mode to be shadow.
+        </EmptyState>
+      }
+    />
+  );
+}

@@ -1,0 +1,5 @@
+import { ShadowPage } from "@/features/shadow/shadow-page";
+
+export function ShadowRoute() {
+  return <ShadowPage />;
+}
