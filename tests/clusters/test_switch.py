@@ -81,6 +81,7 @@ def test_the_switch_and_back_leaves_running_jobs_alone(server: ServerThread) -> 
 
     call_command("set_cluster", mode="observe")
     server.guard.closed = True
+    kueue.watcher = Watcher(kueue.cluster, kueue.client, clock=kueue.now)
     kueue.observer = Observer(kueue.cluster, "test", clock=kueue.now)
     kueue.look()
     assert untouched(kueue) == before
