@@ -255,7 +255,22 @@ class Cycle:
         found = self._fits_now(entry)
         for info in gone.values():
             simulation.restore(info)
+        if found == (True, True) and entry.assignment.mode is Mode.FIT and self._reserved:
+            # Quota of those that are being preempted may be given away at once, as in Kueue. A device may not: it is
+            # free when they have stopped.
+            fits = self._devices_fit_now(entry)
+            return fits, fits
         return found
+
+    def _devices_fit_now(self, entry: Entry) -> bool:
+        """Whether the entry's pods have a place beside everybody who is still there, but the slice that it replaces."""
+        simulation, replaced = self._state.simulation, entry.replaced
+        if replaced is not None:
+            simulation.remove(replaced)
+        fits = self._devices.still_fits(entry.info, entry.assignment)
+        if replaced is not None:
+            simulation.restore(replaced)
+        return fits
 
     def _fits_now(self, entry: Entry) -> tuple[bool, bool]:
         assignment, may_borrow = entry.assignment, entry.info.may_borrow

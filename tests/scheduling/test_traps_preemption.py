@@ -1,11 +1,14 @@
-"""The specification's traps of preemption, T25 to T35, and what no recorded scenario tells apart."""
+"""The specification's traps of preemption, T25 to T35 and T81, and what no recorded scenario tells apart."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from scheduling.lifecycle.conditions import evict, release, with_condition
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, EvictionReason
+from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpus
 from tests.scheduling.world_helpers import (
     Builder,
     admissions,
@@ -251,3 +254,42 @@ def test_partial_admission_may_preempt_with_reduced_counts() -> None:
     assert preemptions(results[0]) == {"low": "InClusterQueue"}
     (admission,) = results[1].admissions
     assert [ps.count for ps in admission.pod_sets] == [6]
+
+
+def test_t81_what_a_cycle_preempts_counts_as_gone_for_the_rest_of_it() -> None:
+    """As in Kueue, `late` gets quota that `big` still holds. The cohort is above its quota until `big` has stopped."""
+    policy = preemption(within="Never", reclaim="LowerPriority")
+    builder = Builder().queue("lender", {"default": 8}, "all", preemption=policy)
+    builder.queue("borrower", {"default": 1}, "all").queue("third", {"default": 9}, "all")
+    builder.running("big", "borrower", 9).running("l0", "lender", 4, priority=1).running("t0", "third", 4)
+    builder.pending("w", "lender", 2, priority=1).pending("t1", "third", 1).pending("late", "borrower", 1)
+    result = cycle(builder.world)
+    assert preemptions(result) == {"big": "InCohortReclamation"}
+    assert sorted(admissions(result)) == ["late", "t1"]
+    used = {queue: builder.world.cluster_queue_status(queue).usage[0].used for queue in ("lender", "borrower", "third")}
+    assert sum(used.values()) == 19_000, used
+
+
+def test_t81_a_device_is_free_when_those_that_are_preempted_have_stopped() -> None:
+    """Quota may be given away before; a device that two workloads hold would be one too many."""
+    policy, plenty = preemption(within="Never", reclaim="LowerPriority"), 10_000_000
+    builder = Builder().queue("lender", {"default": {GPU: 8, MEMORY: plenty}}, "all", preemption=policy)
+    builder.queue("borrower", {"default": {GPU: 1, MEMORY: plenty}}, "all")
+    builder.queue("third", {"default": {GPU: 9, MEMORY: plenty}}, "all")
+    builder.world.set_node(gpu_node("n", 18))
+
+    def submit(name: str, queue: str, pods: int, priority: int = 0) -> None:
+        made = workload(name, queue, 0, priority=priority)
+        builder.world.set_workload(replace(made, pod_sets=(gpus(1, 16384, pods=pods),)), 0.0)
+
+    for name, queue, pods, priority in (("big", "borrower", 9, 0), ("l0", "lender", 4, 1), ("t0", "third", 4, 0)):
+        submit(name, queue, pods, priority)
+    settled(builder.world)
+    for name, queue, pods, priority in (("w", "lender", 2, 1), ("t1", "third", 1, 0), ("late", "borrower", 1, 0)):
+        submit(name, queue, pods, priority)
+    result = cycle(builder.world)
+    assert preemptions(result) == {"big": "InCohortReclamation"}
+    assert admissions(result) == ["t1"]
+    assert outcomes(result)["late"] == "WaitingForQuota"
+    builder.world.release_workload("team/big", 1000.0)
+    assert sorted(name for each in settled(builder.world) for name in admissions(each)) == ["late", "w"]

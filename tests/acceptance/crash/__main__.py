@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.acceptance.crash.run import run
+import django
 
 
 def main() -> int:
     """0 if nothing was lost and nothing is wrong."""
+    # The kinds of jobs are declared beside Django's models; the database of this process is never asked.
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
+    os.environ.setdefault("SECRET_KEY", "for-tests-only-and-never-outside-them-0123456789")
+    os.environ.setdefault("DATABASE_URL", "postgresql:///never-asked")
+    django.setup()
+    from tests.acceptance.crash.run import run
+
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance.crash", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="of kills (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of what is killed and asked for (default: %(default)s)")
