@@ -18,7 +18,6 @@ from typing import Any, Final
 from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
 from clusters.client import (
-    NAMESPACES,
     POD_TEMPLATES,
     PROVISIONING_REQUESTS,
     ClusterClient,
@@ -29,6 +28,7 @@ from clusters.client import (
 from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.objects import MANAGED_LABEL, WORKLOAD_UID_LABEL
 from clusters.push.desired_state import FlavorNodes, flavors_of
+from clusters.push.namespaces import make_namespace
 from queues.kinds.provisioning import RETRY_DEFAULTS, MergePolicy
 from queues.models import AdmissionCheck, PodSet, ProvisioningRequestConfig, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
@@ -200,9 +200,8 @@ class ProvisioningRequests:
             self._client.apply(kind, manifest)
         except ClusterError as error:
             namespace = manifest["metadata"]["namespace"]
-            if not error.not_found or self._client.get(NAMESPACES, "", namespace) is not None:
+            if not error.not_found or not make_namespace(self._cluster, self._client, namespace):
                 raise
-            self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             self._client.apply(kind, manifest)
 
     def _template(self, case: _Case, pod_set: PodSet) -> JsonObject:

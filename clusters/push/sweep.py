@@ -22,7 +22,6 @@ from django.db.models import F, Q
 from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import (
-    NAMESPACES,
     PODS,
     ClusterClient,
     ClusterError,
@@ -67,6 +66,7 @@ from clusters.push.desired_state import (
     runs,
     with_jobs,
 )
+from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
@@ -491,9 +491,8 @@ class _Sweep:
                 what = f"the cluster does not serve {kind.api_version} {kind.kind}"
                 remedy = "install its operator and the job starts by itself"
                 raise ClusterError(error.status, "NotServed", f"{what}: {remedy}") from error
-            if self._client.get(NAMESPACES, "", namespace) is not None:
+            if not make_namespace(self._cluster, self._client, namespace):
                 raise
-            self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             self._client.apply(kind, manifest)
 
     def _pods_of(self, row: Workload) -> tuple[JsonObject, ...]:

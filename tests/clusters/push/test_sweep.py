@@ -11,7 +11,7 @@ import orjson
 import pytest
 from django.db import connection
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Namespace
 from clusters.client import NAMESPACES, NODES, PODS, TokenBucket, WatchEvent, connect
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
@@ -471,3 +471,15 @@ class TestReplicas:
             system.turn()
         assert set(Workload.objects.values_list("status", "reason")) == {("Finished", "OwnerNotFound")}
         assert not DeviceAllocation.objects.exists()
+
+
+def test_a_namespace_is_made_with_the_labels_by_which_its_queue_takes_it(system: System) -> None:
+    """Its row follows the cluster's object from then on, and would lose them."""
+    Namespace.objects.filter(cluster=system.cluster, name="team").update(labels={"team": "a"})
+    system.submit(gpu_job())
+    for _ in range(3):
+        system.turn()
+    made = system.client.get(NAMESPACES, "", "team")
+    assert made is not None
+    assert made["metadata"]["labels"]["team"] == "a"
+    assert Namespace.objects.get(cluster=system.cluster, name="team").labels["team"] == "a"

@@ -46,7 +46,7 @@ def test_a_workload_beyond_its_namespace_s_quota_waits_and_says_so() -> None:
     assert "(4/4 ResourceQuotaNotFit)" in said
     assert said.endswith(
         "ResourceQuota team/gpus allows its namespace 10000 of limits.nvidia.com/gpumem: 8192 are used, and the pod "
-        "asks for 8192"
+        "requests 8192"
     )
     assert builder.world.explain("team/b").rule == "NamespaceQuota"
 

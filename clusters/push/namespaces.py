@@ -1,0 +1,22 @@
+"""Namespaces that the cluster does not have when the first job of theirs comes."""
+
+from __future__ import annotations
+
+from accounts.models import Cluster, Namespace
+from clusters.client import NAMESPACES, ClusterClient
+
+
+def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:
+    """Make the namespace with the labels and annotations of its row; False where the cluster has it already.
+
+    From then on the row follows the cluster's object, whose labels decide which ClusterQueues take its workloads.
+    Raises ClusterError.
+    """
+    if client.get(NAMESPACES, "", name) is not None:
+        return False
+    row = Namespace.objects.filter(cluster=cluster, name=name).first()
+    metadata = {"name": name}
+    if row is not None:
+        metadata |= {"labels": row.labels, "annotations": row.annotations}
+    client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    return True
