@@ -110,14 +110,14 @@ def push_pending(
     report = PushReport()
     if cluster.is_mirrored:
         return report
-    if cluster.has_live_kueue(datetime.fromtimestamp(clock(), UTC)):
-        _log.warning(
-            "Cluster %s is told nothing: a Kueue decides there too (%s). Stop it, or set mode observe or shadow.",
-            cluster.name, cluster.kueue_holder,
-        )  # fmt: skip
-        return report
     with sweep_lock(cluster) as mine:
         if not mine:
+            return report
+        if cluster.has_live_kueue(datetime.fromtimestamp(clock(), UTC)):
+            _log.warning(
+                "Cluster %s is told nothing: a Kueue decides there too (%s). Stop it, or set mode observe or shadow.",
+                cluster.name, cluster.kueue_holder,
+            )  # fmt: skip
             return report
         try:
             client = client or client_for(cluster)

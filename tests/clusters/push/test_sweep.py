@@ -18,6 +18,7 @@ from clusters.push.sweep import PushReport, push_pending
 from gpus.models import Device, DeviceAllocation
 from queues.models import Job, Pod, Workload
 from queues.services.workloads import cancel, hold, release
+from tests.acceptance.processes import wait_for
 from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.clusters.system import System, deployment, gpu_job, queued
 from tests.simulated_cluster import job, pod
@@ -339,8 +340,7 @@ def test_one_sweep_works_one_waits_and_the_others_leave(system: System) -> None:
     system.engine.run()
     second = threading.Thread(target=sweep, args=("second", system.now))
     second.start()
-    while not a_sweep_waits():
-        threading.Event().wait(0.01)
+    wait_for("a sweep that waits", a_sweep_waits)
     assert push_pending(system.cluster, system.client, system.now) == PushReport()
     go_on.set()
     for thread in (first, second):
