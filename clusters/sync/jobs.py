@@ -197,13 +197,15 @@ class JobSync:
         except (ManifestErrors, DataError) as errors:
             self._refuse(metadata["uid"], key_of(job), errors)
 
-    def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> None:
+    def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> bool:
         """A job that can't be taken is looked at again with the next list; it is told once, or when the reason is
-        another one."""
+        another one. Whether it was told now."""
         self._refused.add(uid)
-        if self._complaints.get(uid) != str(errors):
-            self._complaints[uid] = str(errors)
-            _log.warning("%s %s of cluster %s: %s", self._kind.kind, "/".join(key), self._cluster.name, errors)
+        if self._complaints.get(uid) == str(errors):
+            return False
+        self._complaints[uid] = str(errors)
+        _log.warning("%s %s of cluster %s: %s", self._kind.kind, "/".join(key), self._cluster.name, errors)
+        return True
 
     def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
         """The job with its queue's name; None where it waits for no workload of its own.

@@ -145,7 +145,8 @@ class PodGroupSync(JobSync):
             # The name belongs to another pod, which may end. It is tried again with each list.
             _log.info("Pod %s of cluster %s: %s", job.meta.key, self._cluster.name, errors)
             return
-        self._refuse(job.uid, (job.meta.namespace, job.meta.name), errors)
+        if not self._refuse(job.uid, (job.meta.namespace, job.meta.name), errors):
+            return
         group = job.group.name if job.group else ""
         workload = Workload.objects.filter(
             cluster=self._cluster, namespace=job.meta.namespace, name=group, job__isnull=False

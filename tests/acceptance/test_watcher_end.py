@@ -50,7 +50,7 @@ def test_it_ends_when_told_to(watcher: Processes) -> None:
 def test_it_ends_when_told_to_while_the_database_is_away(watcher: Processes) -> None:
     with database_away():
         wait_for("its trouble", lambda: "could not be stored" in watcher.log("watcher"))
-        wait_for("a failed try", lambda: "Still not" in watcher.log("watcher"))
+        wait_for("a failed try", lambda: "stored yet" in watcher.log("watcher"))
         assert watcher.terminate("watcher") == 0
 
 

@@ -319,6 +319,8 @@ UNRECORDED = {
         ),
         "measured",
     ),
+    "scheduler_shadowcount": "measured",
+    "scheduler_shadowdifference": "what the shadow finds",
     "history_usagerecord": "what was used, itself a record",
     "knox_authtoken": "recorded as accounts_tokendetails, which has its name",
     "queues_flavorquota": "recorded with the ClusterQueue or Cohort",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from queues.models import (
 from queues.models import Pod as PodRow
 from scheduler.leader.observer import Observer
 from scheduler.models import Decision
+from tests.acceptance.processes import wait_for
 from tests.clusters.kueue_cluster import AT, V1BETA1, V1BETA2, KueueCluster, condition
 from tests.simulated_cluster import ServerThread, job, make_simulated, pod
 from tests.users import client_of, make_user
@@ -254,6 +256,12 @@ def test_a_kind_that_is_missing_or_unreadable_is_named_and_stops_nothing(server:
     assert Workload.objects.exists()
 
 
+def has_published(kueue: KueueCluster, get: Callable[[str], Any]) -> bool:
+    """Frames of numbers have a pause between them: the leader publishes when it is over."""
+    kueue.look()
+    return bool(get("cluster-queues/main/")["pending"])
+
+
 def test_every_page_works_from_what_is_mirrored(server: ServerThread) -> None:
     kueue = KueueCluster(server)
     configure(kueue)
@@ -273,6 +281,7 @@ def test_every_page_works_from_what_is_mirrored(server: ServerThread) -> None:
     assert get("workloads/team/runs/")["pod_sets"][0]["flavors"] == {"cpu": "plain"}
     why = get("workloads/team/waits/explanation/")
     assert (why["cluster_queue"], why["waiting"], why["position"]) == ("main", 1, 1)
+    wait_for("the next frame of numbers", partial(has_published, kueue, get))
     queue = get("cluster-queues/main/")
     assert (queue["cohort"], queue["pending"], queue["admitted"]) == ("company", 1, 1)
     overview = get("overview/")

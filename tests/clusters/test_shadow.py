@@ -171,7 +171,7 @@ def test_a_difference_is_shown_with_both_reasons(server: ServerThread) -> None:
     assert (difference.workload_name, difference.verdict) == ("impossible", "OnlyTheirs")
     assert (difference.theirs["act"], difference.theirs["message"]) == ("Reserve", "by magic")
     assert difference.ours["act"] == "Wait"
-    assert "could ever be had" in difference.ours["message"]
+    assert "at most 12 cores possible" in difference.ours["message"]
 
     client = client_of(make_user("alice"))
     shown = client.get("/api/v1/shadow/differences/").json()["results"]

@@ -268,7 +268,7 @@ def test_a_deleted_job_that_the_cluster_knows_is_to_be_withdrawn_there(apply: Ap
     apply(texts.job())
     Workload.objects.update(push_sequence=1, pushed_sequence=1)
     jobs = Job.objects.prefetch_related("workloads")
-    assert "cluster has dropped it" in delete_jobs(cluster, jobs, actor="alice", now=timezone.now())[jobs[0].pk]
+    assert "cluster has deleted it" in delete_jobs(cluster, jobs, actor="alice", now=timezone.now())[jobs[0].pk]
     workload = Workload.objects.get()
     assert (workload.status, workload.push_sequence > workload.pushed_sequence) == ("Finished", True)
     assert get_manifests(cluster, "jobs") == []

@@ -328,9 +328,9 @@ class TestFoundGroup:
         turns(found)
         assert (found.workload().status, phases(found)) == ("Admitted", {"b": "Running"})
 
-    def test_in_mode_observe_no_pod_is_taken(self, found: System) -> None:
+    def test_in_mode_observe_no_workload_is_made_of_pods(self, found: System) -> None:
         found.cluster.mode = "observe"
         found.cluster.save()
         found.client.create(PODS, found_pod("a", group="ring", total=1))
         found.watcher.resync()
-        assert not Job.objects.exists()
+        assert not Workload.objects.exists()

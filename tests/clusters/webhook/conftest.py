@@ -43,7 +43,8 @@ class Kubectl:
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
         headers = {"User-Agent": "kubectl/1", "Content-Type": content_type}
-        answer = self._pool.request(method, self._url + path, body=orjson.dumps(body), headers=headers)
+        sent = None if body is None else orjson.dumps(body)
+        answer = self._pool.request(method, self._url + path, body=sent, headers=headers)
         return Answer(answer.status, orjson.loads(answer.data))
 
     def create(self, manifest: JsonObject) -> Answer:

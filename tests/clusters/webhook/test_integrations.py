@@ -65,7 +65,7 @@ def test_without_a_list_nothing_is_switched_off() -> None:
     ("frameworks", "rule"),
     [
         ("[batch/jobs]", 'Unsupported value: "batch/jobs"'),
-        ("[deployment]", '"deployment" needs "pod" beside it: its pods are gated by that'),
+        ("[deployment]", '"deployment" requires "pod" as well, which gates its pods'),
     ],
 )
 def test_a_wrong_list_is_refused_at_its_field(system: System, frameworks: str, rule: str) -> None:

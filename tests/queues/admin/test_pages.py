@@ -118,7 +118,7 @@ def test_monitors_are_http_addresses(site: Client, cluster: Cluster) -> None:
     site.post(url, {**fields, "telemetry_urls": '["http://monitor:9394/metrics"]'})
     for wrong in ('["file:///etc/passwd"]', '["http://"]', '"http://x"', "[1]"):
         page = site.post(url, {**fields, "telemetry_urls": wrong}).content.decode()
-        assert "no http(s) URL" in page or "Expected a list of addresses" in page
+        assert "not an http(s) URL" in page or "Expected a list of addresses" in page
     cluster.refresh_from_db()
     assert cluster.telemetry_urls == ["http://monitor:9394/metrics"]
 
