@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, close_old_connections, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from prometheus_client import Histogram, generate_latest
 
 from clusters.client import ClusterError
@@ -44,6 +46,7 @@ class WebhookApplication:
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="review")
+        self._connections: dict[int, BaseDatabaseWrapper] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -56,8 +59,15 @@ class WebhookApplication:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self._threads.shutdown()
+        await asyncio.to_thread(self._close)  # Django closes no session in an event loop's thread
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _close(self) -> None:
+        """End the threads, and their sessions of the database with them."""
+        self._threads.shutdown()
+        for session in self._connections.values():
+            session.inc_thread_sharing()
+            session.close()
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
         path, method = scope["path"], scope["method"]
@@ -76,6 +86,7 @@ class WebhookApplication:
 
     def _review(self, path: str, body: bytes) -> tuple[int, bytes]:
         close_old_connections()
+        self._connections[threading.get_ident()] = connections[DEFAULT_DB_ALIAS]
         try:
             request = read_review(body)
             with _SECONDS.labels(path, "answered").time():
