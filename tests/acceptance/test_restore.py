@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,44 +11,12 @@ from django.db import connection
 from clusters.audit import audit
 from clusters.sync.watcher import Watcher
 from gpus.models import DeviceAllocation
-from kueueweb.embedded.postgres import find_binaries
 from queues.models import ClusterQueue, Workload
 from scheduler.leader.engine import Engine
 from tests.clusters.system import System, gpu_job
+from tests.databases import new_database, postgres_tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def postgres_tool(name: str, *arguments: str) -> None:
-    """Run one of PostgreSQL's programs on the server of the tests."""
-    server = connection.settings_dict
-    environment = {
-        **os.environ,
-        "PGHOST": str(server["HOST"] or ""),
-        "PGPORT": str(server["PORT"] or ""),
-        "PGUSER": str(server["USER"] or ""),
-        "PGPASSWORD": str(server["PASSWORD"] or ""),
-    }
-    environment = {key: value for key, value in environment.items() if value}
-    done = subprocess.run([find_binaries() / name, *arguments], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@contextmanager
-def restored(dump: Path, database: str) -> Iterator[None]:
-    """The dump in a new database, which everybody uses meanwhile."""
-    before = connection.settings_dict["NAME"]
-    postgres_tool("createdb", database)
-    try:
-        postgres_tool("pg_restore", "--clean", "--if-exists", "--no-owner", "--dbname", database, str(dump))
-        connection.close()
-        connection.settings_dict["NAME"] = database
-        call_command("migrate", verbosity=0)
-        yield
-    finally:
-        connection.close()
-        connection.settings_dict["NAME"] = before
-        postgres_tool("dropdb", "--force", database)
 
 
 def statuses() -> dict[str, str]:
@@ -77,7 +41,9 @@ def test_scheduling_goes_on_from_a_backup(system: System, tmp_path: Path) -> Non
     turns(system, 8)
     assert statuses() == {"first": "Admitted", "second": "Finished", "third": "Admitted"}
 
-    with restored(dump, f"{connection.settings_dict['NAME']}_restored"):
+    with new_database("restored") as database:
+        postgres_tool("pg_restore", "--clean", "--if-exists", "--no-owner", "--dbname", database, str(dump))
+        call_command("migrate", verbosity=0)
         assert statuses() == {"first": "Admitted", "second": "Admitted"}
         assert system.workload("second").uid == second.uid
         system.watcher = Watcher(system.cluster, system.client, clock=system.now)

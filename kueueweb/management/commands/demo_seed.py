@@ -29,7 +29,10 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0, interactive=False)
         cluster, _ = Cluster.objects.get_or_create(name="default", defaults={"simulated": True})
         if not cluster.simulated:
-            raise CommandError("The cluster 'default' of this database is not a demo's: it stays as it is.")
+            raise CommandError(
+                "The cluster 'default' of this database is not a demo's: it stays as it is. "
+                "Name another database in DATABASE_URL, or start the demo with --fresh if the database is its own."
+            )
         self._set_telemetry(cluster)
         configurations = ["configuration.yaml", *(["mixed.yaml"] if options["fleet"] == MIXED else [])]
         for name in configurations:

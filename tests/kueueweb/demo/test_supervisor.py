@@ -111,7 +111,7 @@ def test_a_failed_step_is_reported(supervisor: Supervisor) -> None:
 
 def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     script = (
-        "import os, sys, time\nfrom pathlib import Path\n"
+        "import os, sys, time\nfrom pathlib import Path\nimport django\ndjango.setup()\n"
         "from kueueweb.demo.processes import Process\nfrom kueueweb.demo.supervisor import Supervisor\n"
         "supervisor = Supervisor(Path.cwd(), os.environ, Path(sys.argv[1]), print)\n"
         f"supervisor.start(Process('a', (sys.executable, '-c', {STAYS!r})))\n"
