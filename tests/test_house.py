@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("accounts", "clusters", "client", "gpus", "history", "kueueweb", "queues", "scheduler", "scheduling")
 MAX_MODULES = 23
 """About twenty: a fuller folder wants rooms."""
+MAX_FILES = 22
+"""In a folder of the front end, tests and styles included."""
 
 
 def test_no_room_is_crowded() -> None:
@@ -21,6 +23,12 @@ def test_no_room_is_crowded() -> None:
     )
     assert modules
     assert {str(room): number for room, number in modules.items() if number > MAX_MODULES} == {}
+
+
+def test_no_folder_of_the_front_end_is_crowded() -> None:
+    files = Counter(path.parent for path in (ROOT / "frontend" / "src").rglob("*") if path.is_file())
+    assert files
+    assert {str(room.relative_to(ROOT)): number for room, number in files.items() if number > MAX_FILES} == {}
 
 
 def test_the_architecture_names_rooms_that_are_there() -> None:

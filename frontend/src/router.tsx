@@ -79,14 +79,14 @@ const queuesRoute = createRoute({
   path: "/queues",
   validateSearch: (search: Record<string, unknown>): { search?: string } =>
     typeof search.search === "string" && search.search !== "" ? { search: search.search } : {},
-  component: lazyRouteComponent(() => import("@/routes/queues"), "QueuesRoute"),
+  component: lazyRouteComponent(() => import("@/routes/queues/queues"), "QueuesRoute"),
 });
 
 const clusterQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues/$name",
   validateSearch: parseRange,
-  component: lazyRouteComponent(() => import("@/routes/cluster-queue"), "ClusterQueueRoute"),
+  component: lazyRouteComponent(() => import("@/routes/queues/cluster-queue"), "ClusterQueueRoute"),
 });
 
 const gpusRoute = createRoute({
@@ -96,79 +96,79 @@ const gpusRoute = createRoute({
     ...parseGpuFilters(search),
     ...parseRange(search),
   }),
-  component: lazyRouteComponent(() => import("@/routes/gpus"), "GpusRoute"),
+  component: lazyRouteComponent(() => import("@/routes/hardware/gpus"), "GpusRoute"),
 });
 
 const nodesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes",
   validateSearch: parseNodeFilters,
-  component: lazyRouteComponent(() => import("@/routes/nodes"), "NodesRoute"),
+  component: lazyRouteComponent(() => import("@/routes/hardware/nodes"), "NodesRoute"),
 });
 
 const nodeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes/$name",
-  component: lazyRouteComponent(() => import("@/routes/node"), "NodeRoute"),
+  component: lazyRouteComponent(() => import("@/routes/hardware/node"), "NodeRoute"),
 });
 
 const flavorsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/flavors",
-  component: lazyRouteComponent(() => import("@/routes/flavors"), "FlavorsRoute"),
+  component: lazyRouteComponent(() => import("@/routes/hardware/flavors"), "FlavorsRoute"),
 });
 
 const flavorRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/flavors/$name",
-  component: lazyRouteComponent(() => import("@/routes/flavor"), "FlavorRoute"),
+  component: lazyRouteComponent(() => import("@/routes/hardware/flavor"), "FlavorRoute"),
 });
 
 const topologyRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/topologies/$name",
-  component: lazyRouteComponent(() => import("@/routes/topology"), "TopologyRoute"),
+  component: lazyRouteComponent(() => import("@/routes/hardware/topology"), "TopologyRoute"),
 });
 
 const cohortRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/cohorts/$name",
   validateSearch: parseRange,
-  component: lazyRouteComponent(() => import("@/routes/cohort"), "CohortRoute"),
+  component: lazyRouteComponent(() => import("@/routes/queues/cohort"), "CohortRoute"),
 });
 
 const localQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/local-queues/$namespace/$name",
   validateSearch: parseRange,
-  component: lazyRouteComponent(() => import("@/routes/local-queue"), "LocalQueueRoute"),
+  component: lazyRouteComponent(() => import("@/routes/queues/local-queue"), "LocalQueueRoute"),
 });
 
 const decisionsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/decisions",
   validateSearch: parseDecisionFilters,
-  component: lazyRouteComponent(() => import("@/routes/decisions"), "DecisionsRoute"),
+  component: lazyRouteComponent(() => import("@/routes/records/decisions"), "DecisionsRoute"),
 });
 
 const shadowRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/shadow",
-  component: lazyRouteComponent(() => import("@/routes/shadow"), "ShadowRoute"),
+  component: lazyRouteComponent(() => import("@/routes/records/shadow"), "ShadowRoute"),
 });
 
 const auditRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/audit",
   validateSearch: parseAuditFilters,
-  component: lazyRouteComponent(() => import("@/routes/audit"), "AuditRoute"),
+  component: lazyRouteComponent(() => import("@/routes/records/audit"), "AuditRoute"),
 });
 
 const reportsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/reports",
   validateSearch: parseReportFilters,
-  component: lazyRouteComponent(() => import("@/routes/reports"), "ReportsRoute"),
+  component: lazyRouteComponent(() => import("@/routes/records/reports"), "ReportsRoute"),
 });
 
 const deviceRoute = createRoute({

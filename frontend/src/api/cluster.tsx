@@ -1,8 +1,8 @@
 /** Which cluster the screen shows, and its live stream. */
 import { type Query, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
+import { LiveConnection, type LiveState } from "@/api/live/live";
 import { throttle } from "@/lib/throttle";
-import { LiveConnection, type LiveState } from "./live";
 import { sessionKey } from "./session";
 import type { LiveData } from "./types";
 import { workloadKeys } from "./workloads";

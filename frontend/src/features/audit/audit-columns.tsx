@@ -2,9 +2,9 @@
 import { Text } from "@mantine/core";
 import type { AuditRecord } from "@/api/types";
 import { BadgeDot, type BadgeDotProps } from "@/components/badge-dot";
-import { ageColumn, textColumn } from "@/components/columns";
-import type { DataColumn } from "@/components/data-table";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
+import { ageColumn, textColumn } from "@/components/table/columns";
+import type { DataColumn } from "@/components/table/data-table";
 import { changesOf } from "@/lib/words/audit-change";
 
 export const VERB_LOOKS: Record<AuditRecord["verb"], BadgeDotProps> = {

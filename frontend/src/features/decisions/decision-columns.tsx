@@ -2,10 +2,10 @@
 import { Tooltip } from "@mantine/core";
 import type { Decision } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
-import { ageColumn, clusterQueueColumn } from "@/components/columns";
-import type { DataColumn } from "@/components/data-table";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
+import { ageColumn, clusterQueueColumn } from "@/components/table/columns";
+import type { DataColumn } from "@/components/table/data-table";
 import { decisionLook } from "@/lib/words/decision-action";
 
 export const DECISION_COLUMNS: DataColumn<Decision>[] = [

@@ -3,7 +3,7 @@ import { Skeleton, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import { deviceSamplesQuery } from "@/api/devices";
-import { TimeSeries } from "@/components/time-series";
+import { TimeSeries } from "@/components/figures/time-series";
 
 const percent = (value: number) => `${Math.round(value)} %`;
 

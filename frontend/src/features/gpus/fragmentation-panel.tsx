@@ -5,7 +5,7 @@ import { useCluster } from "@/api/cluster";
 import { fragmentationQuery } from "@/api/devices";
 import type { LargestRequest } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
-import { Meter } from "@/components/meter";
+import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
 import { formatMib, formatShare } from "@/lib/quantity";
 import classes from "./gpus.module.css";

@@ -1,5 +1,5 @@
 /** The cluster's history, on the overview. */
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import type { LiveData } from "@/api/types";
 import { DEVICE_METRICS, DeviceCharts, deviceTail } from "./device-charts";
 import { HistorySection } from "./history-section";

@@ -1,15 +1,17 @@
 /** One chart of a page's history: drawn, or as a table for who reads it better that way. */
 import { ActionIcon, ScrollArea, Skeleton, Table, Tooltip } from "@mantine/core";
 import { lazy, type ReactNode, Suspense, useState } from "react";
+import type { TimeSeriesLine } from "@/components/figures/time-series";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
-import type { TimeSeriesLine } from "@/components/time-series";
 import { formatTimestamp } from "@/lib/time";
 import { RANGES, type Range } from "@/lib/url/range";
 import classes from "./history.module.css";
 import type { HistorySeries, SeriesKey } from "./history-series";
 
-const TimeSeries = lazy(async () => ({ default: (await import("@/components/time-series")).TimeSeries }));
+const TimeSeries = lazy(async () => ({
+  default: (await import("@/components/figures/time-series")).TimeSeries,
+}));
 
 const HEIGHT = 180;
 /** Charts of this name share one cursor. */

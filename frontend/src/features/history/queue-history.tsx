@@ -2,7 +2,7 @@
 import { NativeSelect } from "@mantine/core";
 import { useCallback, useState } from "react";
 import type { HistoryScope, Metric } from "@/api/history";
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import type { LiveData } from "@/api/types";
 import { formatAmountShort, isBytes } from "@/lib/quantity";
 import { DEVICE_METRICS, DeviceCharts } from "./device-charts";

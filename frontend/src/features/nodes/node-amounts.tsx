@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import { deviceUsageQuery } from "@/api/devices";
 import type { NodeDetail } from "@/api/types";
-import { Meter } from "@/components/meter";
+import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, formatMib, formatShare } from "@/lib/quantity";
 import classes from "./nodes.module.css";

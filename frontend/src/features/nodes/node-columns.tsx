@@ -1,10 +1,10 @@
 /** The columns of the list of nodes. */
 import { Group } from "@mantine/core";
-import { AmountMeter } from "@/components/amount-meter";
 import { BadgeDot } from "@/components/badge-dot";
-import { ageColumn } from "@/components/columns";
-import type { ColumnLook, DataColumn } from "@/components/data-table";
+import { AmountMeter } from "@/components/figures/amount-meter";
 import { FlavorLink, NodeLink } from "@/components/object-links";
+import { ageColumn } from "@/components/table/columns";
+import type { ColumnLook, DataColumn } from "@/components/table/data-table";
 import { NODE_STATE_LOOKS, type NodeState } from "@/lib/words/node-state";
 import type { Amount, NodeRow } from "./summary";
 

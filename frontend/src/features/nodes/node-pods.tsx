@@ -4,12 +4,12 @@ import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
 import { nodePodsQuery } from "@/api/nodes";
 import type { NodePod } from "@/api/types";
-import { ageColumn, textColumn } from "@/components/columns";
-import type { DataColumn } from "@/components/data-table";
 import { EmptyState } from "@/components/empty-state";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
-import { PagedTable } from "@/components/paged-table";
+import { ageColumn, textColumn } from "@/components/table/columns";
+import type { DataColumn } from "@/components/table/data-table";
+import { PagedTable } from "@/components/table/paged-table";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
 
 const COLUMNS: DataColumn<NodePod>[] = [

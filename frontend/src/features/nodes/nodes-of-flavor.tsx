@@ -4,10 +4,10 @@ import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
-import { DataTable } from "@/components/data-table";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { DataTable } from "@/components/table/data-table";
 import { NODE_COLUMNS } from "./node-columns";
 import { nodeRow, sortNodes } from "./summary";
 

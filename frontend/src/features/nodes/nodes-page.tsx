@@ -5,12 +5,12 @@ import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useCluster } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
-import { DataTable } from "@/components/data-table";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
-import { ChoiceFilter, FilterRow, TextFilter } from "@/components/filters";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { DataTable } from "@/components/table/data-table";
+import { ChoiceFilter, FilterRow, LabelFilter, TextFilter } from "@/components/table/filters";
 import { type NodeFilters, parseNodeFilters } from "@/lib/url/node-filters";
 import { NODE_STATE_LOOKS, NODE_STATES } from "@/lib/words/node-state";
 import { NODE_COLUMNS } from "./node-columns";
@@ -71,12 +71,7 @@ function Filters({ rows, filters, onFilter }: NodesPageProps & { rows: NodeRow[]
         value={filters.flavor}
         onChange={(flavor) => set({ flavor })}
       />
-      <TextFilter
-        label="Label"
-        placeholder="key or key=value"
-        value={filters.label}
-        onChange={(label) => set({ label })}
-      />
+      <LabelFilter value={filters.label} onChange={(label) => set({ label })} />
     </FilterRow>
   );
 }

@@ -2,10 +2,10 @@
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useLive } from "@/api/cluster";
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import { EmptyState } from "@/components/empty-state";
+import { Meter } from "@/components/figures/meter";
 import { TextLink } from "@/components/link";
-import { Meter } from "@/components/meter";
 import { Panel } from "@/components/panel";
 import { formatCount, formatShare } from "@/lib/quantity";
 import { type HotQueue, hottestQueues } from "./summary";

@@ -2,10 +2,10 @@
 import { Grid, SimpleGrid, Skeleton, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useLive } from "@/api/cluster";
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import type { LiveTotals } from "@/api/types";
+import { Stat } from "@/components/figures/stat";
 import { PageHeader } from "@/components/page-header";
-import { Stat } from "@/components/stat";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
 import { ClusterHealth } from "./cluster-health";
 import { HottestQueues } from "./hottest-queues";

@@ -3,7 +3,7 @@ import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useLive } from "@/api/cluster";
 import { EmptyState } from "@/components/empty-state";
-import { Meter } from "@/components/meter";
+import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, formatShare } from "@/lib/quantity";
 import { quotaByResource } from "./summary";

@@ -1,5 +1,5 @@
 /** What the overview adds up from the live data. */
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import type { LiveClusterQueue, LiveQuota } from "@/api/types";
 
 export interface ResourceQuota {

@@ -3,19 +3,19 @@ import { Badge, Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useCluster, useLive } from "@/api/cluster";
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import { clusterQueueQuery } from "@/api/queues";
 import type { ClusterQueue, LiveClusterQueue } from "@/api/types";
 import { BackLink } from "@/components/back-link";
-import { BadgeDot } from "@/components/badge-dot";
 import { ErrorState } from "@/components/error-state";
+import { Stat } from "@/components/figures/stat";
 import { CohortLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
-import { Stat } from "@/components/stat";
 import { formatCount } from "@/lib/quantity";
 import { LocalQueues } from "./local-queues";
 import { PendingList } from "./pending-list";
 import { Policies } from "./policies";
+import { QueueState } from "./queue-state";
 import { formatWeightedShare } from "./quota";
 import { Quotas } from "./quotas";
 
@@ -61,17 +61,9 @@ export function ClusterQueuePage({ name, history }: { name: string; history: Rea
 }
 
 function Facts({ queue }: { queue: ClusterQueue }) {
-  const active = queue.conditions.find((condition) => condition.type === "Active");
   return (
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
-      {active !== undefined && (
-        <BadgeDot
-          label={active.status === "True" ? "Active" : `Not active: ${active.reason}`}
-          color={active.status === "True" ? "teal" : "orange"}
-          hint={active.message}
-        />
-      )}
-      {queue.stop_policy !== "None" && <BadgeDot label={`Stopped: ${queue.stop_policy}`} color="orange" />}
+      <QueueState queue={queue} />
       <Badge variant="default" tt="none" radius="sm">
         {queue.queueing_strategy}
       </Badge>

@@ -1,5 +1,5 @@
 /** The cohort tree as rows to show, from the live data. */
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import type { LiveClusterQueue, LiveCohort, LiveData } from "@/api/types";
 
 export interface CohortRow {

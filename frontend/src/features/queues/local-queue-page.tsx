@@ -7,14 +7,14 @@ import { useCluster } from "@/api/cluster";
 import { localQueueQuery } from "@/api/queues";
 import type { LocalQueue } from "@/api/types";
 import { BackLink } from "@/components/back-link";
-import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
+import { Stat } from "@/components/figures/stat";
 import { ClusterQueueLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
-import { Stat } from "@/components/stat";
 import { formatCount } from "@/lib/quantity";
+import { QueueState } from "./queue-state";
 
 export interface LocalQueuePageProps {
   namespace: string;
@@ -66,17 +66,9 @@ export function LocalQueuePage({ namespace, name, workloads, history }: LocalQue
 }
 
 function Facts({ queue }: { queue: LocalQueue }) {
-  const active = queue.conditions.find((condition) => condition.type === "Active");
   return (
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
-      {active !== undefined && (
-        <BadgeDot
-          label={active.status === "True" ? "Active" : `Not active: ${active.reason}`}
-          color={active.status === "True" ? "teal" : "orange"}
-          hint={active.message}
-        />
-      )}
-      {queue.stop_policy !== "None" && <BadgeDot label={`Stopped: ${queue.stop_policy}`} color="orange" />}
+      <QueueState queue={queue} />
       <span>
         leads to <ClusterQueueLink name={queue.cluster_queue} />
       </span>

@@ -5,12 +5,12 @@ import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
 import type { Workload } from "@/api/types";
 import { pendingInQueueQuery } from "@/api/workloads";
-import { ageColumn } from "@/components/columns";
-import type { DataColumn } from "@/components/data-table";
 import { EmptyState } from "@/components/empty-state";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
-import { PagedTable } from "@/components/paged-table";
+import { ageColumn } from "@/components/table/columns";
+import type { DataColumn } from "@/components/table/data-table";
+import { PagedTable } from "@/components/table/paged-table";
 import { formatCount } from "@/lib/quantity";
 
 const COLUMNS: DataColumn<Workload>[] = [

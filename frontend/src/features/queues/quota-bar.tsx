@@ -1,7 +1,7 @@
 /** One quota: what is used of the nominal amount, what is borrowed on top, and what others may still take of it. */
 import { Tooltip } from "@mantine/core";
 import type { LiveQuota } from "@/api/types";
-import { Meter } from "@/components/meter";
+import { Meter } from "@/components/figures/meter";
 import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
 import classes from "./queues.module.css";
 import { describeQuota, quotaSegments } from "./quota";

@@ -1,12 +1,12 @@
 /** One row of the tree: a cohort, or a ClusterQueue. */
 import { ActionIcon, Text } from "@mantine/core";
 import { memo } from "react";
-import { waiting } from "@/api/live-data";
+import { waiting } from "@/api/live/live-data";
 import type { LiveCohort } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
+import { Meter } from "@/components/figures/meter";
 import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
-import { Meter } from "@/components/meter";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { ClusterQueueLink, CohortLink } from "@/components/object-links";
 import { formatAmountOf, formatAmountShort, formatCount } from "@/lib/quantity";

@@ -2,10 +2,10 @@
 import { Tooltip } from "@mantine/core";
 import type { ShadowChoice, ShadowDifference } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
-import { ageColumn } from "@/components/columns";
-import type { DataColumn } from "@/components/data-table";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
+import { ageColumn } from "@/components/table/columns";
+import type { DataColumn } from "@/components/table/data-table";
 
 const VERDICTS: Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> = {
   OnlyTheirs: { label: "Only theirs", color: "orange", hint: "Ours would not have done it." },

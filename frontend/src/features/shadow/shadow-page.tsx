@@ -7,13 +7,15 @@ import { useCluster } from "@/api/cluster";
 import { shadowDifferencesQuery, shadowQuery } from "@/api/shadow";
 import type { Shadow } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
+import { Stat } from "@/components/figures/stat";
 import { PageHeader } from "@/components/page-header";
-import { PagedTable, renewTop } from "@/components/paged-table";
 import { Panel } from "@/components/panel";
-import { Stat } from "@/components/stat";
+import { PagedTable, renewTop } from "@/components/table/paged-table";
 import { SHADOW_COLUMNS } from "./shadow-columns";
 
-const TimeSeries = lazy(async () => ({ default: (await import("@/components/time-series")).TimeSeries }));
+const TimeSeries = lazy(async () => ({
+  default: (await import("@/components/figures/time-series")).TimeSeries,
+}));
 
 const HOURS = 24;
 const RENEW_MS = 15_000;

@@ -1,8 +1,8 @@
 import { act, screen } from "@testing-library/react";
 import { beforeEach, expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
-import type { LiveSocket } from "@/api/live";
-import { EMPTY_LIVE_DATA } from "@/api/live-data";
+import type { LiveSocket } from "@/api/live/live";
+import { EMPTY_LIVE_DATA } from "@/api/live/live-data";
 import { renderPart } from "@/test-render";
 import { LiveIndicator, StaleBanner } from "./live-indicator";
 

@@ -6,7 +6,7 @@ import { useCluster, useLive } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { workloadCountsQuery } from "@/api/workloads";
-import { ChoiceFilter, FilterRow, TextFilter } from "@/components/filters";
+import { ChoiceFilter, FilterRow, LabelFilter, TextFilter } from "@/components/table/filters";
 import { formatCount } from "@/lib/quantity";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
 import { PENDING_SENTENCES } from "@/lib/words/pending-reason";
@@ -127,12 +127,7 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
           value={filters.resource}
           onChange={(resource) => set({ resource })}
         />
-        <TextFilter
-          label="Label"
-          placeholder="key or key=value"
-          value={filters.label}
-          onChange={(label) => set({ label })}
-        />
+        <LabelFilter value={filters.label} onChange={(label) => set({ label })} />
       </FilterRow>
     </div>
   );

@@ -2,9 +2,9 @@
 import { Tooltip } from "@mantine/core";
 import type { Workload } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
-import { ageColumn, clusterQueueColumn, textColumn } from "@/components/columns";
-import type { DataColumn } from "@/components/data-table";
 import { WorkloadLink } from "@/components/object-links";
+import { ageColumn, clusterQueueColumn, textColumn } from "@/components/table/columns";
+import type { DataColumn } from "@/components/table/data-table";
 import { statusLook } from "@/lib/words/workload-status";
 import { summarizeRequests } from "./requests";
 

@@ -5,7 +5,7 @@ import { useCluster } from "@/api/cluster";
 import { workloadsQuery } from "@/api/workloads";
 import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
-import { PagedTable } from "@/components/paged-table";
+import { PagedTable } from "@/components/table/paged-table";
 import { WORKLOAD_COLUMNS } from "./workload-columns";
 
 const COLUMNS = WORKLOAD_COLUMNS.filter((column) => column.id !== "namespace" && column.id !== "queue");

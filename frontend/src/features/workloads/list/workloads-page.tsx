@@ -10,7 +10,7 @@ import { workloadCountsQuery, workloadsQuery } from "@/api/workloads";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
 import { PageHeader } from "@/components/page-header";
-import { PagedTable, useRows } from "@/components/paged-table";
+import { PagedTable, useRows } from "@/components/table/paged-table";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";
 import { countFilters, type WorkloadFilters, type WorkloadView } from "@/lib/url/workload-filters";

@@ -2,7 +2,7 @@
 import { Table, Text } from "@mantine/core";
 import { useLive } from "@/api/cluster";
 import type { AllocatedDevice, WorkloadDetail } from "@/api/types";
-import { Meter } from "@/components/meter";
+import { Meter } from "@/components/figures/meter";
 import { DeviceLink, NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatMib } from "@/lib/quantity";

@@ -7,8 +7,8 @@ import { useMediaQuery } from "@mantine/hooks";
 import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
+import { Icon } from "@/components/icon";
 import classes from "./data-table.module.css";
-import { Icon } from "./icon";
 
 export interface ColumnLook {
   /** Leaves the table below this width of the window, in px. */

@@ -1,9 +1,9 @@
 /** A list that the server hands out page by page, in a table: the next page is read where the reader comes near the end. */
 import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useCallback, useMemo } from "react";
+import { ErrorState } from "@/components/error-state";
+import { Panel } from "@/components/panel";
 import { DataTable, type DataTableProps } from "./data-table";
-import { ErrorState } from "./error-state";
-import { Panel } from "./panel";
 
 export type PagedList<Row> = UseInfiniteQueryResult<InfiniteData<{ results: Row[] }>>;
 

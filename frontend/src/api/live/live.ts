@@ -6,9 +6,10 @@
  * A gap in the sequence or another epoch asks the server to resume, which it answers with a snapshot; until then deltas
  * are left aside, for they do not fit what we hold.
  */
+
+import type { LiveData, LiveFrame } from "@/api/types";
 import { applyDelta, parseFrame } from "./live-data";
 import { LiveHistory } from "./live-history";
-import type { LiveData, LiveFrame } from "./types";
 
 export const STALE_AFTER_MS = 12_000;
 const FIRST_RETRY_MS = 500;

@@ -1,8 +1,8 @@
 /** Columns that many tables have. */
-import { Ago } from "./ago";
+import { Ago } from "@/components/ago";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
+import { ClusterQueueLink } from "@/components/object-links";
 import type { ColumnLook, DataColumn } from "./data-table";
-import { MiddleEllipsis } from "./middle-ellipsis";
-import { ClusterQueueLink } from "./object-links";
 
 /** How long ago, in one unit. */
 export function ageColumn<Row extends object>(

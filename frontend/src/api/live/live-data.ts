@@ -1,5 +1,5 @@
 /** How frames of the live stream change what we know: pure, so that it can be tested without a socket. */
-import type { DeltaFrame, LiveData, LiveFrame } from "./types";
+import type { DeltaFrame, LiveData, LiveFrame } from "@/api/types";
 
 export const EMPTY_LIVE_DATA: LiveData = {
   totals: {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import type { LiveClusterQueue, LiveData, LiveFrame } from "@/api/types";
 import { LiveConnection, type LiveEnvironment, type LiveSocket, STALE_AFTER_MS } from "./live";
 import { EMPTY_LIVE_DATA } from "./live-data";
-import type { LiveClusterQueue, LiveData, LiveFrame } from "./types";
 
 const START = Date.parse("2026-11-20T10:00:00Z");
 

@@ -1,6 +1,7 @@
 /** What the live totals were since this tab was opened: the charts' data. */
+
+import type { LiveData } from "@/api/types";
 import { waiting } from "./live-data";
-import type { LiveData } from "./types";
 
 const MIN_STEP_SECONDS = 1;
 const MAX_POINTS = 2_400;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
+import type { LiveData } from "@/api/types";
 import { EMPTY_LIVE_DATA } from "./live-data";
 import { LiveHistory } from "./live-history";
-import type { LiveData } from "./types";
 
 const START = Date.parse("2026-11-20T10:00:00Z");
 

@@ -2,8 +2,8 @@
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { type ReactNode, useEffect, useState } from "react";
+import { Icon } from "@/components/icon";
 import classes from "./filters.module.css";
-import { Icon } from "./icon";
 
 export interface FilterRowProps {
   children: ReactNode;
@@ -95,4 +95,9 @@ export function ChoiceFilter({ label, choices = [], value, onChange }: ChoiceFil
       nothingFoundMessage="Nothing with this name"
     />
   );
+}
+
+/** Objects by their Kubernetes label. */
+export function LabelFilter({ value, onChange }: Pick<TextFilterProps, "value" | "onChange">) {
+  return <TextFilter label="Label" placeholder="key or key=value" value={value} onChange={onChange} />;
 }
