@@ -1,6 +1,6 @@
 """Admin pages of clusters and role bindings."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from django import forms
@@ -11,12 +11,20 @@ from accounts.exceptions import MirroredFromCluster
 from accounts.models import Cluster, ClusterMode, RoleBinding
 from accounts.services.cluster_settings import require_not_mirrored, set_mode
 
+if TYPE_CHECKING:
+    AnyModelAdmin = admin.ModelAdmin[Any]
+    AnyTabularInline = admin.TabularInline[Any, Any]
+    AnyModelForm = forms.ModelForm[Any]
+else:  # Django's classes take no argument at run time
+    AnyModelAdmin, AnyTabularInline, AnyModelForm = admin.ModelAdmin, admin.TabularInline, forms.ModelForm
 
-class ClusterObjectAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+
+class ClusterObjectAdmin(AnyModelAdmin):
     """Objects of a cluster. Where another scheduler decides there, the pages only show them, and say why."""
 
     def cluster_of(self, obj: Any) -> Cluster:
-        return obj.cluster  # type: ignore[no-any-return]  # of whatever model is registered
+        cluster: Cluster = obj.cluster
+        return cluster
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and not self.is_mirrored(obj)
@@ -40,7 +48,7 @@ class ClusterObjectAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django'
         return obj is not None and self.cluster_of(obj).is_mirrored
 
 
-class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class ClusterForm(AnyModelForm):
     def clean_telemetry_urls(self) -> list[str]:
         """A list of addresses that can be asked."""
         urls = self.cleaned_data["telemetry_urls"] or []
@@ -53,7 +61,7 @@ class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
 
 
 @admin.register(Cluster)
-class ClusterAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class ClusterAdmin(AnyModelAdmin):
     """Clusters. Their Configuration is applied as a manifest; a cluster that has rows cannot be deleted."""
 
     list_display = ("name", "mode", "server_url", "created_at")
@@ -78,7 +86,7 @@ class ClusterAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's clas
 
 
 @admin.register(RoleBinding)
-class RoleBindingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class RoleBindingAdmin(AnyModelAdmin):
     """Roles. Open live streams follow within seconds."""
 
     list_display = ("name", "username", "group", "role", "cluster", "namespace", "cohort")

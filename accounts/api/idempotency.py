@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import orjson
 from django.db import transaction
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotAuthenticated, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -48,7 +48,9 @@ def done_once(handler: Callable[[_View, Request], Response]) -> Callable[[_View,
         if not (0 < len(key) <= _MAX_LENGTH and key.isascii() and key.isprintable()):
             raise ValidationError({HEADER: f"must be 1 to {_MAX_LENGTH} printable ASCII characters."})
         fingerprint = _fingerprint(request)
-        user_id: int = request.user.pk  # type: ignore[assignment]  # whoever may write has an account
+        user_id = request.user.pk
+        if user_id is None:
+            raise NotAuthenticated
         with transaction.atomic():
             if not reserve(user_id, key, fingerprint):
                 return _replay(user_id, key, fingerprint)
@@ -62,7 +64,7 @@ def done_once(handler: Callable[[_View, Request], Response]) -> Callable[[_View,
 
 def _fingerprint(request: Request) -> str:
     digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
-    digest.update(request._request.body)  # noqa: SLF001 (as it came, before it is parsed)
+    digest.update(request.body)  # as it came, before it is parsed
     return digest.hexdigest()
 
 

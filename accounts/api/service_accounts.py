@@ -97,12 +97,12 @@ class ServiceAccountTokenListView(_AccountsView):
 
 
 class ServiceAccountTokenView(_AccountsView):
-    """`service-accounts/{name}/tokens/{id}/`."""
+    """`service-accounts/{name}/tokens/{token_id}/`."""
 
     serializer_class = TokenSerializer
 
     @extend_schema(request=None, responses={204: None}, operation_id="service_account_tokens_revoke")
-    def delete(self, request: Request, name: str, id: UUID) -> Response:  # noqa: A002 (the name that the address has)
+    def delete(self, request: Request, name: str, token_id: UUID) -> Response:
         """Revoke one of its tokens."""
-        revoke_token(service_account(name).user, id)
+        revoke_token(service_account(name).user, token_id)
         return Response(status=status.HTTP_204_NO_CONTENT)

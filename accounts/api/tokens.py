@@ -131,18 +131,20 @@ class TokenListView(GenericAPIView[TokenDetails]):
     def delete(self, request: Request) -> Response:
         """Revoke all your tokens, also the one that this request carries."""
         require_whole(request)
-        revoke_tokens(request.user)  # type: ignore[arg-type]  # IsAuthenticated has refused everybody else
+        user: Any = request.user
+        revoke_tokens(user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class TokenDetailView(APIView):
-    """`auth/tokens/{id}/`: one token of whoever asks."""
+    """`auth/tokens/{token_id}/`: one token of whoever asks."""
 
     permission_classes = [IsAuthenticated]
 
     @extend_schema(request=None, responses={204: None}, operation_id="auth_tokens_revoke")
-    def delete(self, request: Request, id: UUID) -> Response:  # noqa: A002 (the name that the address has)
+    def delete(self, request: Request, token_id: UUID) -> Response:
         """Revoke one of your tokens."""
         require_whole(request)
-        revoke_token(request.user, id)  # type: ignore[arg-type]  # IsAuthenticated has refused everybody else
+        user: Any = request.user
+        revoke_token(user, token_id)
         return Response(status=status.HTTP_204_NO_CONTENT)

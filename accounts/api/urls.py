@@ -16,8 +16,8 @@ urlpatterns = [
     path("service-accounts/", service_accounts.ServiceAccountListView.as_view()),
     path("service-accounts/<str:name>/", service_accounts.ServiceAccountView.as_view()),
     path("service-accounts/<str:name>/tokens/", service_accounts.ServiceAccountTokenListView.as_view()),
-    path("service-accounts/<str:name>/tokens/<uuid:id>/", service_accounts.ServiceAccountTokenView.as_view()),
+    path("service-accounts/<str:name>/tokens/<uuid:token_id>/", service_accounts.ServiceAccountTokenView.as_view()),
     path("audit/", audit.AuditListView.as_view()),
     path("audit/export/", audit.AuditExportView.as_view()),
-    path("auth/tokens/<uuid:id>/", tokens.TokenDetailView.as_view()),
+    path("auth/tokens/<uuid:token_id>/", tokens.TokenDetailView.as_view()),
 ]

@@ -5,14 +5,9 @@ import uuid
 from django.db import models
 
 
-class ClusterObject(models.Model):
-    """An object of one cluster, known there by its name.
+class NamedObject(models.Model):
+    """An object with a name and Kubernetes' metadata."""
 
-    References to other objects are names, never foreign keys: as in Kueue they may dangle, and the Active condition of
-    the object that refers says so.
-    """
-
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=253)
     uid = models.UUIDField(default=uuid.uuid4, editable=False)
     labels = models.JSONField(default=dict, blank=True)
@@ -41,6 +36,19 @@ class ClusterObject(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ClusterObject(NamedObject):
+    """An object of one cluster, known there by its name.
+
+    References to other objects are names, never foreign keys: as in Kueue they may dangle, and the Active condition of
+    the object that refers says so.
+    """
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        abstract = True
 
 
 class EditedObject(models.Model):

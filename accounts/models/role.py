@@ -6,7 +6,7 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
-from accounts.models.base import ClusterObject, EditedObject
+from accounts.models.base import EditedObject, NamedObject
 
 
 class Role(StrEnum):
@@ -23,14 +23,14 @@ def _name() -> str:
     return f"binding-{uuid.uuid4().hex[:12]}"
 
 
-class RoleBinding(EditedObject, ClusterObject):
+class RoleBinding(EditedObject, NamedObject):
     """Gives a user or a group a role: in a cluster or in all, in a namespace or in all, or below a cohort.
 
     Admin in all namespaces is a cluster admin. Users and groups are names, as in Kubernetes; when a user
     is deleted, its bindings are too.
     """
 
-    cluster = models.ForeignKey(  # type: ignore[assignment]  # here it may be empty
+    cluster = models.ForeignKey(
         "accounts.Cluster",
         on_delete=models.CASCADE,
         null=True,

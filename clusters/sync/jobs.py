@@ -38,9 +38,8 @@ from queues.models import Job, LocalQueue, Workload
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
-from queues.services.push_sequence import raise_push
 from queues.services.submission import create_workloads
-from queues.services.workloads import record_finished
+from queues.services.workloads import raise_push, record_finished
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)

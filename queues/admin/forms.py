@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.db import transaction
 
+from accounts.admin import AnyModelForm
 from accounts.exceptions import InvalidRequest, ManifestErrors, MirroredFromCluster, PreconditionFailed
 from accounts.kinds.declaration import Field, Kind
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
@@ -76,7 +77,7 @@ def _(type_: ResourceGroups, **options: Any) -> forms.Field:
     )
 
 
-class ConfigurationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class ConfigurationForm(AnyModelForm):
     """A form whose fields are those of a kind's declaration, and so places in our JSON of the object."""
 
     kind: ClassVar[Kind]

@@ -7,13 +7,14 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from accounts.admin import AnyModelAdmin, AnyTabularInline
 from accounts.exceptions import MirroredFromCluster
 from accounts.services.cluster_settings import require_not_mirrored
 from queues.models import Job, PodSet, Workload, WorkloadEvent
 from queues.services import workloads
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class ReadOnlyAdmin(AnyModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -24,7 +25,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's cla
         return False
 
 
-class PodSetInline(admin.TabularInline):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class PodSetInline(AnyTabularInline):
     """The pod sets of a workload."""
 
     model = PodSet

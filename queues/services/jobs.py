@@ -34,10 +34,9 @@ from queues.services.pod_groups.life import withdraw_members
 from queues.services.pod_groups.plans import GroupPod, plan_groups
 from queues.services.pod_groups.rows import store_groups
 from queues.services.priorities import choose_priorities
-from queues.services.push_sequence import raise_push
 from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
-from queues.services.workloads import cancel, delete_workloads
+from queues.services.workloads import cancel, delete_workloads, raise_push
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.model.vocabulary import WorkloadStatus
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 from psycopg import sql
 
@@ -484,3 +484,14 @@ def _delete_rows(cluster: Cluster, keys: Keys) -> None:
             """,
             parameters,
         )
+
+
+def raise_push(workloads: QuerySet[Workload]) -> int:
+    """Have the cluster told of these workloads again, and answer how many they are.
+
+    The rows are locked in the order of their keys, as every writer of several workloads locks them: an UPDATE alone
+    takes them in any order, and two of them can wait for each other.
+    """
+    with transaction.atomic():
+        locked = list(workloads.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
+        return Workload.objects.filter(pk__in=locked).update(push_sequence=F("push_sequence") + 1)

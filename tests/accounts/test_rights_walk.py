@@ -189,11 +189,11 @@ RIGHTS: Final[dict[str, Entry]] = {
     "DELETE service-accounts/{name}/": (EVERYWHERE, None),
     "GET service-accounts/{name}/tokens/": (EVERYWHERE, None),
     "POST service-accounts/{name}/tokens/": (EVERYWHERE, {"scope": "read"}),
-    "DELETE service-accounts/{name}/tokens/{id}/": (EVERYWHERE, None),
+    "DELETE service-accounts/{name}/tokens/{token_id}/": (EVERYWHERE, None),
     "POST auth/logout/": (ANY_LOGIN, None),
     "GET auth/tokens/": (ANY_LOGIN, None),
     "DELETE auth/tokens/": (ANY_LOGIN, None),
-    "DELETE auth/tokens/{id}/": (ANY_LOGIN, None),
+    "DELETE auth/tokens/{token_id}/": (ANY_LOGIN, None),
 }
 NAMES: Final = {
     "admission-checks": "check",
@@ -231,7 +231,7 @@ def address(path: str) -> str:
         "kind": kind,
         "uuid": "GPU-1",
         "check": "check",
-        "id": _ID,
+        "token_id": _ID,
         "user_code": "X",
         "flavor": "default-flavor",
         "pod": "w-0",

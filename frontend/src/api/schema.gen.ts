@@ -205,7 +205,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/auth/tokens/{id}/": {
+    "/api/v1/auth/tokens/{token_id}/": {
         parameters: {
             query?: never;
             header?: never;
@@ -1208,7 +1208,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/service-accounts/{name}/tokens/{id}/": {
+    "/api/v1/service-accounts/{name}/tokens/{token_id}/": {
         parameters: {
             query?: never;
             header?: never;
@@ -6680,7 +6680,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                id: string;
+                token_id: string;
             };
             cookie?: never;
         };
@@ -17328,8 +17328,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                id: string;
                 name: string;
+                token_id: string;
             };
             cookie?: never;
         };

@@ -25,10 +25,9 @@ from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember, role_hash
 from queues.manifests.workload import PodSetSpec
 from queues.models import Job, PodSet, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
-from queues.services.push_sequence import raise_push
 from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
-from queues.services.workloads import record_finished
+from queues.services.workloads import raise_push, record_finished
 from scheduling.manifest import FieldReader, ValidationReport
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import (

@@ -20,8 +20,8 @@ from queues.models import Job, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.pod_groups.life import compose, refresh_groups
 from queues.services.pod_groups.plans import GroupPlan, GroupPod
-from queues.services.push_sequence import raise_push
 from queues.services.submission import create_workloads
+from queues.services.workloads import raise_push
 
 
 def store_groups(
