@@ -9,8 +9,12 @@ import numpy as np
 from scheduling.devices.arrays import Integers
 from scheduling.devices.search.refusals import Findings, Gang, who
 from scheduling.devices.table import DeviceTable
+from scheduling.model.device import MIG_MODE
 from scheduling.model.placement import NodeRefusal, PlacementRefusal, PodSetToPlace, RefusedBy
 from scheduling.model.quantity import format_amount
+
+_MIG_RESOURCE = "/mig-"
+"""In the name of a resource: an instance of MIG that somebody cut before, such as `nvidia.com/mig-3g.20gb`."""
 
 _ONE_AND_MANY: Mapping[str, tuple[str, str]] = {
     NodeRefusal.NODE_NOT_READY: ("is not ready", "are not ready"),
@@ -61,12 +65,24 @@ def _shortage(table: DeviceTable, resource: str, asked: int, rows: Integers) -> 
     some = f"{len(rows)} {'has' if len(rows) == 1 else 'have'}"
     offered = _most([table.nodes[row].allocatable.get(resource, 0) for row in rows.tolist()])
     if not offered:
-        return f"{some} no {resource}"
+        return f"{some} no {resource}{_mig_remedy(table, resource)}"
     wanted = format_amount(resource, asked)
     if offered < asked:
         return f"{some} too little {resource} ({wanted} requested, {format_amount(resource, offered)} on the largest)"
     free = format_amount(resource, table.most_free(resource, rows))
     return f"{some} too little {resource} ({wanted} requested, at most {free} free on a node)"
+
+
+def _mig_remedy(table: DeviceTable, resource: str) -> str:
+    """How to ask for a MIG instance that no node states as a resource, where HAMi makes such instances."""
+    if not table.has_mig.any() or _MIG_RESOURCE not in resource:
+        return ""
+    wanted = resource.partition(_MIG_RESOURCE)[2]
+    devices = (device for node in table.nodes for device in node.devices if device.mode == MIG_MODE)
+    profiles = {profile.name: profile.memory_mib for device in devices for profile in device.mig_profiles}
+    if wanted in profiles:
+        return f" (HAMi makes {wanted} when it is needed: request nvidia.com/gpu with {profiles[wanted]} gpumem)"
+    return f" (and no device's MIG geometry has {wanted}: {', '.join(sorted(profiles)) or 'none is registered'})"
 
 
 def _most(amounts: Sequence[int]) -> int:

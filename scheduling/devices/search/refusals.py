@@ -13,7 +13,8 @@ from scheduling.devices.fit.device_fit import RequestRefusal, of_vendor
 from scheduling.devices.fit.device_state import DeviceState
 from scheduling.devices.requests.cores import devices_with_cores
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
-from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest, DeviceSlice
+from scheduling.devices.vendors.nvidia import missing_mig_instance
+from scheduling.model.device import MIG_MODE, PERCENTAGE_UNSET, DeviceRequest, DeviceSlice, MigProfile
 from scheduling.model.placement import (
     DeviceConstraints,
     DeviceRefusal,
@@ -45,7 +46,7 @@ _WORDS = {
     DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED: "with all cores reserved",
     DeviceRefusal.CARD_QOS_POLICY_MISMATCH: "shared under another QoS policy",
     DeviceRefusal.CARD_APP_CLASS_MISMATCH: "shared with pods of another application class",
-    DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE: "without a place for a MIG instance",
+    DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE: "without such a MIG instance",
     DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE: "ruled out by the vendor",
     DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST: "free",
 }
@@ -209,6 +210,28 @@ def _codes(
     return np.asarray(codes, dtype=np.int64)
 
 
+def _details(devices: Sequence[DeviceState], refused: RequestRefusal, by_model: bool) -> dict[DeviceRefusal, str]:
+    """What the sentence says beside some reasons: the amounts, the profiles."""
+    found = _most_free(devices, refused.request, by_model)
+    if DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE in refused.counts:
+        wanted, profiles = _mig_profiles(devices, refused.request, by_model)
+        found[DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE] = missing_mig_instance(profiles, wanted)
+    return found
+
+
+def _mig_profiles(
+    devices: Iterable[DeviceState], request: DeviceRequest, by_model: bool
+) -> tuple[int, list[MigProfile]]:
+    """The memory that the request needs of the MIG devices with room for it, at least, and their profiles."""
+    able = [
+        (request.memory_on(state.device.memory_mib), state.device.mig_profiles)
+        for state in devices
+        if state.device.mode == MIG_MODE and of_vendor(state.device, request.vendor, by_model) and state.device.health
+        if request.memory_on(state.device.memory_mib) <= state.device.memory_mib - state.used_memory_mib
+    ]
+    return min((wanted for wanted, _ in able), default=0), [each for _, profiles in able for each in profiles]
+
+
 def _most_free(devices: Iterable[DeviceState], request: DeviceRequest, by_model: bool) -> dict[DeviceRefusal, str]:
     """What the best of the devices with too little memory, or too few cores, has free."""
     memory: list[int] = []
@@ -246,8 +269,8 @@ def refusal(
         row, kind = nearest
         near_name = table.nodes[row].name
         asked = kind.devices
-        free = _most_free(table.devices(row), asked.request, by_model) if asked is not None else {}
-        lack = f"{_lack(kind, free)} ({kind.reason})"
+        details = _details(table.devices(row), asked, by_model) if asked is not None else {}
+        lack = f"{_lack(kind, details)} ({kind.reason})"
     return PlacementRefusal(
         pod_set.name,
         gang.replica,
@@ -291,7 +314,7 @@ def _sentence(
     return f"None of {nodes} nodes takes {pod}{asks}; nearest is {name}: {lack}."
 
 
-def _lack(finding: Finding, most_free: Mapping[DeviceRefusal, str]) -> str:
+def _lack(finding: Finding, details: Mapping[DeviceRefusal, str]) -> str:
     refused = finding.devices
     if refused is None:
         return node_reason_sentence(finding.reason)
@@ -300,8 +323,8 @@ def _lack(finding: Finding, most_free: Mapping[DeviceRefusal, str]) -> str:
     parts = []
     for reason, count in sorted(refused.counts.items(), key=lambda item: (-item[1], item[0])):
         text = f"{count} {'is' if count == 1 else 'are'} {_WORDS[reason]}"
-        if reason in most_free:
-            text += f" ({most_free[reason]})"
+        if reason in details:
+            text += f" ({details[reason]})"
         parts.append(text)
     return f"of {refused.devices} device{'' if refused.devices == 1 else 's'} {', '.join(parts)}"
 

@@ -89,6 +89,20 @@ def choose_mig_instance(
     return None
 
 
+def missing_mig_instance(profiles: Iterable[MigProfile], memory_mib: int) -> str:
+    """Why devices with these profiles have no instance for so much memory: no profile is that large, so they never
+    will, or the places of those that are large enough are taken."""
+    known = {(profile.memory_mib, profile.slice_count, profile.name) for profile in profiles}
+    fitting = sorted(each for each in known if each[0] >= memory_mib)
+    if fitting:
+        names = " or ".join(dict.fromkeys(name for _, _, name in fitting))
+        return f"no place is left for an instance of {names}"
+    if not known:
+        return "the plugin registered no MIG profile"
+    largest, _, name = max(known)
+    return f"no MIG profile has {memory_mib} MiB, the largest is {name} with {largest} MiB"
+
+
 def choose_linked_devices(fitting: Sequence[Pick], count: int) -> list[Pick]:
     """`count` of the fitting devices, which are in the order of trying.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from scheduling.model.device import MIG_MODE, Device, MigPlacement, MigProfile
 from scheduling.model.node import Node
 from scheduling.model.selectors import HOSTNAME_LABEL, Taint, TaintEffect
 from scheduling.model.topology import Topology
@@ -72,6 +73,27 @@ def test_what_no_node_takes_waits_and_says_what_each_node_lacks(
     result = cycle(builder.pending("w", "q", [pod_set({}, spec={"containers": containers, **spec})]).world)
     assert outcomes(result) == {"w": "WaitingForNodes"}
     assert messages(result)["w"] == f"None of 2 nodes takes pod 0 of pod set main: {message}"
+
+
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("3g.20gb", "2 have no {} (HAMi makes 3g.20gb when it is needed: request nvidia.com/gpu with 19968 gpumem)"),
+        ("9g.90gb", "2 have no {} (and no device's MIG geometry has 9g.90gb: 3g.20gb)"),
+    ],
+)
+def test_j2_a_mig_resource_that_no_node_states(profile: str, said: str) -> None:
+    """HAMi cuts the device when the instance is needed, and states no resource for it."""
+    geometry = (MigProfile("3g.20gb", 19_968, 43, 4, (MigPlacement(0, 4), MigPlacement(4, 4))),)
+    device = Device("g0", 0, "NVIDIA", "NVIDIA A100", 7, 40_960, 100, mode=MIG_MODE, mig_profiles=geometry)
+    resource = f"nvidia.com/mig-{profile}"
+    builder = Builder(places_all_pods=True).queue("q", {"default": {resource: 10}})
+    for each in (node("n1"), node("n2", devices=(device,))):
+        builder.world.set_node(each)
+    containers = [{"name": "c", "resources": {"limits": {resource: "1"}}}]
+    result = cycle(builder.pending("w", "q", [pod_set({}, spec={"containers": containers})]).world)
+    assert outcomes(result) == {"w": "WaitingForNodes"}
+    assert messages(result)["w"].endswith(said.format(resource))
 
 
 def test_each_filter_is_counted() -> None:

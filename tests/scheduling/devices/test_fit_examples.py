@@ -10,7 +10,7 @@ from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.devices.search.pod_usage import peak_usage
 from scheduling.model.device import MIG_MODE, Device, MigPlacement, MigProfile
-from scheduling.model.placement import Placement, PodDeviceRequest
+from scheduling.model.placement import Placement, PlacementRefusal, PodDeviceRequest
 from tests.scheduling.fleet_helpers import (
     ask,
     device,
@@ -198,6 +198,30 @@ class TestMig:
         parts = outcome.pods[0].slices
         assert [part.mig and part.mig.placement.start for part in parts] == [0, 2]
         assert {(part.uuid, part.memory_mib, part.cores_percent) for part in parts} == {("g0", 9856, 29)}
+
+    @pytest.mark.parametrize(
+        ("profiles", "asked", "held", "said"),
+        [
+            (A100_40[:3], 30_000, [], "no MIG profile has 30000 MiB, the largest is 3g.20gb with 19968 MiB"),
+            (A100_40, 0, [], "no MIG profile has 40960 MiB, the largest is 7g.40gb with 40192 MiB"),
+            (A100_40, 11_000, [3000, 3000, 15_000], "no place is left for an instance of 3g.20gb or 7g.40gb"),
+            ((), 3000, [], "the plugin registered no MIG profile"),
+        ],
+    )
+    def test_j2_an_instance_that_no_geometry_gives(
+        self, profiles: tuple[MigProfile, ...], asked: int, held: list[int], said: str
+    ) -> None:
+        mig = device("g0", mode=MIG_MODE, memory_mib=40_960, slots=7, mig_profiles=profiles)
+        nodes = fleet(node("n1", [mig]))
+        for number, memory in enumerate(held):
+            assert isinstance(try_place(nodes, pod(ask(1, memory)), key=str(number)), Placement)
+        request = ask(1, asked) if asked else ask(1, percentage=100)
+        refused = try_place(nodes, pod(request))
+        assert isinstance(refused, PlacementRefusal)
+        assert refused.nearest_reason == "1/1 CardMigTopologyInfeasible"
+        assert refused.message.endswith(
+            f"of 1 device 1 is without such a MIG instance ({said}) (1/1 CardMigTopologyInfeasible)."
+        )
 
     def test_a_released_instance_frees_its_place(self) -> None:
         nodes = self.a_device()

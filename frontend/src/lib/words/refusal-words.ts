@@ -21,7 +21,7 @@ const WORDS: Record<string, string> = {
   CardComputeUnitsExhausted: "all device cores reserved",
   CardQosPolicyMismatch: "device shared under another QoS policy",
   CardAppClassMismatch: "device shared with another application class",
-  CardMigTopologyInfeasible: "no place for the MIG instance",
+  CardMigTopologyInfeasible: "no such MIG instance, or no place for it",
   CardNotFoundCustomFilterRule: "ruled out by the vendor's filter",
   AllocatedCardsInsufficientRequest: "device would serve, but too few on the node",
 };
