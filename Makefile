@@ -9,6 +9,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Some machines set it; then each of the product's processes would compile two thousand modules at every start.
+unexport PYTHONDONTWRITEBYTECODE
 FRONTEND := $(BIN)/python scripts/frontend.py
 # Test processes; browser tests always run in one of their own.
 JOBS ?= 2

@@ -2,6 +2,7 @@
 
 import pytest
 from django.conf import settings as django_settings
+from django.db import connection
 from hypothesis import HealthCheck, settings
 
 from tests.services_plugin import services
@@ -29,3 +30,4 @@ def live_services() -> None:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, live_services: None) -> None:
     """pytest-django's hook before it makes the test database: the place to start the server that holds it."""
+    connection.settings_dict["TEST"] |= {"TEMPLATE": services.template, "MIGRATE": services.template is None}
