@@ -1,10 +1,14 @@
 """What all tests share: the servers, started by the first test that needs them, and how long properties are tried."""
 
+from collections.abc import Iterator
+
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
+from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 
+from tests.quick_flush import delete_rows
 from tests.services_plugin import services
 
 # `pytest --hypothesis-profile=long` tries each property on 2,000 examples. With CI set, Hypothesis takes its own
@@ -28,6 +32,12 @@ def live_services() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, live_services: None) -> None:
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, live_services: None
+) -> Iterator[None]:
     """pytest-django's hook before it makes the test database: the place to start the server that holds it."""
     connection.settings_dict["TEST"] |= {"TEMPLATE": services.template, "MIGRATE": services.template is None}
+    with pytest.MonkeyPatch.context() as patch:
+        if services.template:
+            patch.setattr(TransactionTestCase, "_fixture_teardown", delete_rows)
+        yield

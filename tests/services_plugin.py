@@ -28,7 +28,7 @@ def short_temporary_folder() -> Iterator[Path]:
 
 
 class Services:
-    """The servers of this test process. `start` is idempotent; it costs about a second, and ten the first time after a migration changed."""
+    """The servers of this test process. `start` is idempotent; a second, and ten after a migration changed."""
 
     def __init__(self) -> None:
         self._directory: Path | None = None
