@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from accounts.exceptions import MirroredFromCluster
 from accounts.models import Cluster, ClusterMode, RoleBinding
-from accounts.services.cluster_settings import require_not_mirrored, set_mode
+from accounts.services.cluster_settings import require_not_mirrored, set_mode, set_serves_kueue_objects
 
 if TYPE_CHECKING:
     AnyModelAdmin = admin.ModelAdmin[Any]
@@ -67,8 +67,8 @@ class ClusterAdmin(AnyModelAdmin):
     list_display = ("name", "mode", "server_url", "created_at")
     form = ClusterForm
     fields = (
-        "name", "mode", "server_url", "telemetry_urls", "configuration", "device_plugin_configuration",
-        "configuration_generation",
+        "name", "mode", "serves_kueue_objects", "server_url", "telemetry_urls", "configuration",
+        "device_plugin_configuration", "configuration_generation",
     )  # fmt: skip
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
@@ -81,6 +81,7 @@ class ClusterAdmin(AnyModelAdmin):
         if change:
             obj.save(update_fields=["server_url", "telemetry_urls"])
             set_mode(obj, ClusterMode(obj.mode))
+            set_serves_kueue_objects(obj, serves=obj.serves_kueue_objects)
         else:
             obj.save()
 

@@ -309,6 +309,12 @@ class ClusterClient:
         query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
         return self._json("PATCH", path, query, item, _APPLY_PATCH)
 
+    def replace(self, kind: Kind, item: Mapping[str, Any]) -> JsonObject:
+        """PUT; a ClusterError with `conflict` unless the object still has the resourceVersion that `item` names."""
+        metadata = item["metadata"]
+        path = kind.path(str(metadata.get("namespace", "")), str(metadata["name"]))
+        return self._json("PUT", path, {"fieldManager": FIELD_MANAGER}, item)
+
     def patch(
         self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any], *, subresource: str = ""
     ) -> JsonObject:

@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 
 from clusters.client import EVENTS
-from clusters.sync.kueue import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
+from clusters.push.served_status import KEYS
+from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
 from clusters.webhook.configurations import Target, webhook_configurations
 from scripts import pin_images
 
@@ -57,6 +58,17 @@ def test_the_watcher_may_read_all_that_it_mirrors_of_another_scheduler() -> None
     assert {verb for rule in rules["kueueweb-observe"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     common = {kind for rule in rules["kueueweb-read"] for kind in rule["resources"]}
     assert {"namespaces", "nodes", "pods", "jobs"} <= common
+
+
+def test_the_push_may_write_all_kueue_objects_that_it_serves_and_the_status_of_some() -> None:
+    documents = list(yaml.safe_load_all((FOLDER / "served.yaml").read_text()))
+    role, binding = documents
+    assert [subject["name"] for subject in binding["subjects"]] == ["kueueweb-push"]
+    objects, statuses = role["rules"][:2]
+    assert set(objects["resources"]) == {kinds[0].plural for kinds in KUEUE_KINDS.values()}
+    assert {"create", "update", "patch", "delete"} <= set(objects["verbs"])
+    assert {f"{KUEUE_KINDS[kind][0].plural}/status" for kind in KEYS} <= set(statuses["resources"])
+    assert all("*" not in rule["resources"] + rule["verbs"] for rule in role["rules"])
 
 
 def test_the_webhook_writes_its_own_configurations_and_certificates_and_nothing_else() -> None:

@@ -284,10 +284,12 @@ class Kind(ManifestKind):
         self.check(reading)
         return KindSpec(self.complete(meta), reading.values)
 
-    def write(self, spec: KindSpec) -> dict[str, Any]:
-        """The manifest of a spec, in the newest version; defaults are left out."""
+    def write(self, spec: KindSpec, api_version: str = "") -> dict[str, Any]:
+        """The manifest of a spec, in the newest version unless another one is named; defaults are left out."""
+        api_version = api_version or self.versions[0]
+        version = api_version.rpartition("/")[2]
         annotations = dict(spec.meta.annotations)
-        manifest: dict[str, Any] = {"apiVersion": self.versions[0], "kind": self.name, "metadata": {}}
+        manifest: dict[str, Any] = {"apiVersion": api_version, "kind": self.name, "metadata": {}}
         if any(found.path.startswith("spec.") for found in self.fields):
             manifest["spec"] = {}
         for found in self.stored:
@@ -296,8 +298,10 @@ class Kind(ManifestKind):
                 continue
             if found.annotation:
                 annotations[found.annotation] = str(value).lower()
-            else:
-                _put(manifest, found.path, found.type.write(value))
+                continue
+            place = found.older.get(version, Place(found.path))
+            if place is not None:  # what that version has no field for is left out
+                _put(manifest, place.path, (place.type or found.type).write(value))
         manifest["metadata"] = write_metadata(replace(spec.meta, annotations=annotations))
         return manifest
 

@@ -33,6 +33,12 @@ class Cluster(models.Model):
     mode = models.CharField(
         max_length=16, choices=[(mode.value, mode.value) for mode in ClusterMode], default=ClusterMode.SCHEDULE
     )
+    serves_kueue_objects = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="In mode schedule Kueue's objects in the cluster are ours: edits there and here are one, "
+        "and their status is written by us. The cluster needs Kueue's CRDs.",
+    )
     simulated = models.BooleanField(
         default=False, editable=False, db_default=False, help_text="The demo's own cluster, which it may fill anew."
     )
@@ -89,6 +95,11 @@ class Cluster(models.Model):
     def is_mirrored(self) -> bool:
         """Whether another scheduler decides there, and our rows repeat what the cluster says."""
         return self.mode in MIRRORED_MODES
+
+    @property
+    def serves_kueue(self) -> bool:
+        """Whether Kueue's objects there follow our rows, and our rows them."""
+        return self.serves_kueue_objects and not self.is_mirrored
 
     def has_live_kueue(self, now: datetime) -> bool:
         """Whether a Kueue decides in the cluster at this moment: its leader renews its lease each few seconds."""

@@ -33,6 +33,13 @@ def set_mode(cluster: Cluster, mode: ClusterMode) -> None:
     request_push(cluster.name)
 
 
+def set_serves_kueue_objects(cluster: Cluster, *, serves: bool) -> None:
+    """Whether Kueue's objects in the cluster and our rows follow each other while we decide there."""
+    rows = Cluster.objects.exclude(serves_kueue_objects=serves).filter(pk=cluster.pk)
+    rows.update(serves_kueue_objects=serves)
+    request_push(cluster.name)
+
+
 def apply_configuration(cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "") -> Action:
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     action = Action.UNCHANGED if row.configuration == configuration else Action.CONFIGURED

@@ -68,6 +68,7 @@ from clusters.push.desired_state import (
 )
 from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
+from clusters.push.serving import serve
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.manifests.pod_group import POD_GROUP
@@ -121,6 +122,8 @@ def push_pending(
             return report
         try:
             client = client or client_for(cluster)
+            if cluster.serves_kueue:
+                serve(cluster, client, clock)
             ProvisioningRequests(cluster, client, clock).follow()
             sweep = _Sweep(cluster, client, report, clock)
             sweep.tell()

@@ -25,10 +25,10 @@ from accounts.transactions import unnoticed_transaction
 from clusters.client import EVENTS, NAMESPACES, NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
 from clusters.jobs.registry import JOB_KINDS
 from clusters.reflector import Reflector
+from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
 from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
-from clusters.sync.kueue import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.live_kueue import look_for_kueue
 from clusters.sync.mirrored_jobs import MirroredJobSync
 from clusters.sync.nodes import NodeSync
@@ -36,6 +36,7 @@ from clusters.sync.ownership import Ownership
 from clusters.sync.pod_groups import PodGroupSync
 from clusters.sync.pods import PodSync
 from clusters.sync.references import ReferenceSync
+from clusters.sync.served_objects import ServedObjectSync
 from clusters.sync.workloads import WorkloadSync
 from queues.models import Workload
 
@@ -65,6 +66,7 @@ _Sync = (
     | ReferenceSync
     | JobSync
     | MirroredJobSync
+    | ServedObjectSync
     | WorkloadSync
     | EventSync
     | PodSync
@@ -99,6 +101,7 @@ class Watcher:
     def _follow_mode(self) -> None:
         """What is done with each kind is a matter of the cluster's mode. Kinds are applied in this order."""
         self._is_mirrored = self._cluster.is_mirrored
+        self._serves_kueue = self._cluster.serves_kueue
         self._nodes = NodeSync(self._cluster)
         ownership = Ownership() if self._is_mirrored else None
         self._pods = PodSync(self._cluster, ownership)
@@ -117,7 +120,14 @@ class Watcher:
         """Where we decide, jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
         jobs = {kind.resource: (JobSync(self._cluster, kind, self._client),) for kind in kinds}
-        return {**jobs, PODS: (self._pods, PodGroupSync(self._cluster, self._client))}
+        return {**self._served_objects(), **jobs, PODS: (self._pods, PodGroupSync(self._cluster, self._client))}
+
+    def _served_objects(self) -> _Syncs:
+        """Kueue's objects, where they are ours."""
+        if not self._serves_kueue:
+            return {}
+        workloads = KUEUE_KINDS["Workload"]
+        return {kind: (ServedObjectSync(self._cluster, kind),) for kind in _in_order() if kind not in workloads}
 
     def _mirrored(self, ownership: Ownership) -> _Syncs:
         """Where another Kueue decides, its objects say what there is."""
@@ -167,7 +177,7 @@ class Watcher:
             with unnoticed_transaction():
                 waiting.update(push_retry_at=None)
         jobs = {kind.resource for kind in JOB_KINDS.values() if kind.optional}
-        lacking = missing(now) if self._is_mirrored else []
+        lacking = missing(now) if self._is_mirrored or self._serves_kueue else []
         record_served_kinds(self._cluster, self._named(now & jobs), [*self._named(jobs - now), *lacking])
         self._served = now
 
@@ -182,7 +192,7 @@ class Watcher:
             by_kind[kind].append(item)
         if any(isinstance(item, Listing) for _, item in items):
             self._cluster.refresh_from_db()
-            if self._cluster.is_mirrored is not self._is_mirrored:
+            if not self._is_in_mode():
                 return  # all is listed again in the new mode
         now = self._clock()
         for kind in self.kinds:
@@ -227,11 +237,16 @@ class Watcher:
     def _look_at_mode(self) -> bool:
         """Whether the mode has changed since, and with it what is followed."""
         self._cluster.refresh_from_db()
-        if self._cluster.is_mirrored is self._is_mirrored:
+        if self._is_in_mode():
             return False
         _log.info("Cluster %s is in mode %s", self._cluster.name, self._cluster.mode)
         self._follow_mode()
         return True
+
+    def _is_in_mode(self) -> bool:
+        """Whether what is followed is what the cluster's mode asks for."""
+        now = (self._cluster.is_mirrored, self._cluster.serves_kueue)
+        return now == (self._is_mirrored, self._serves_kueue)
 
     def _turn(self, inbox: queue.Queue[_Item], stopped: threading.Event) -> bool:
         """Applies what has come; whether the mode has changed instead."""

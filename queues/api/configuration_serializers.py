@@ -185,10 +185,23 @@ _MODE_HELP: Final = (
 )
 
 
+_SERVES_HELP: Final = (
+    "In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows "
+    "their status. It needs Kueue's CRDs."
+)
+
+
 class ClusterSettingsSerializer(Shape):
     """What an admin sets of a cluster."""
 
-    mode = serializers.ChoiceField([mode.value for mode in ClusterMode], help_text=_MODE_HELP)
+    mode = serializers.ChoiceField([mode.value for mode in ClusterMode], required=False, help_text=_MODE_HELP)
+    serves_kueue_objects = serializers.BooleanField(required=False, help_text=_SERVES_HELP)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """One of them, at least."""
+        if not attrs:
+            raise serializers.ValidationError({"mode": "Required value: give mode, serves_kueue_objects, or both."})
+        return attrs
 
 
 class ClusterSerializer(Shape):
@@ -196,6 +209,7 @@ class ClusterSerializer(Shape):
 
     name = serializers.CharField()
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], help_text=_MODE_HELP)
+    serves_kueue_objects = serializers.BooleanField(help_text=_SERVES_HELP)
     server_url = serializers.CharField(allow_blank=True, help_text="Empty for those who may not see it.")
     configuration = serializers.DictField(help_text="Kueue's Configuration, as applied.")
     created_at = serializers.DateTimeField()

@@ -19,7 +19,7 @@ from accounts.kinds.declaration import Kind
 from accounts.models import Cluster, ClusterMode, Namespace, RoleBinding
 from accounts.services.access import access_of, clusters_of
 from accounts.services.apply_result import Action
-from accounts.services.cluster_settings import set_mode
+from accounts.services.cluster_settings import set_mode, set_serves_kueue_objects
 from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
@@ -244,7 +244,10 @@ class ClusterDetailView(ClusterView):
         access_of(request.user, row).require("submit", "Cluster")
         asked = shapes.ClusterSettingsSerializer(data=json_object(request.data))
         asked.is_valid(raise_exception=True)
-        set_mode(row, ClusterMode(asked.validated_data["mode"]))
+        if "mode" in asked.validated_data:
+            set_mode(row, ClusterMode(asked.validated_data["mode"]))
+        if "serves_kueue_objects" in asked.validated_data:
+            set_serves_kueue_objects(row, serves=asked.validated_data["serves_kueue_objects"])
         return self.get(request, name)
 
     def _find(self, request: Request, name: str) -> Cluster:
@@ -258,6 +261,7 @@ def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:
     return {
         "name": row.name,
         "mode": row.mode,
+        "serves_kueue_objects": row.serves_kueue_objects,
         "server_url": row.server_url if whole else "",
         "configuration": row.configuration if whole else {},
         "created_at": row.created_at,

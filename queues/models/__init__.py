@@ -8,6 +8,7 @@ from queues.models.priority import PriorityClass, WorkloadPriorityClass
 from queues.models.provisioning import ProvisioningRequestConfig
 from queues.models.quota import FlavorQuota, ResourceGroup
 from queues.models.resource_flavor import AdmissionCheck, ResourceFlavor, Topology
+from queues.models.served_object import ServedObject
 from queues.models.workload import Pod, PodSet, Workload, WorkloadEvent
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ResourceGroup",
     "ResourceQuota",
     "RuntimeClass",
+    "ServedObject",
     "Topology",
     "Workload",
     "WorkloadEvent",

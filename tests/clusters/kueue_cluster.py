@@ -9,8 +9,8 @@ import orjson
 
 from accounts.models import ClusterMode
 from clusters.client import JsonObject, TokenBucket, connect
+from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.simulated.api.resources import RESOURCES, Resource, crd_of
-from clusters.sync.kueue import KUEUE_KINDS
 from clusters.sync.watcher import Watcher
 from scheduler.leader.observer import Observer
 from tests.factories import make_cluster

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, BooleanOptionalAction
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
 from accounts.models import Cluster, ClusterMode
-from accounts.services.cluster_settings import set_mode
+from accounts.services.cluster_settings import set_mode, set_serves_kueue_objects
 
 
 class Command(BaseCommand):
@@ -20,6 +20,12 @@ class Command(BaseCommand):
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
         parser.add_argument("--server-url", help="address of its API server; empty: the process's own configuration")
         parser.add_argument("--mode", choices=[mode.value for mode in ClusterMode], help="what we do with it")
+        parser.add_argument(
+            "--serve-kueue-objects",
+            action=BooleanOptionalAction,
+            default=None,
+            help="whether Kueue's objects there are ours in mode schedule; the cluster needs Kueue's CRDs",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         cluster, _ = Cluster.objects.get_or_create(name=options["cluster"])
@@ -27,5 +33,7 @@ class Command(BaseCommand):
             Cluster.objects.filter(pk=cluster.pk).update(server_url=options["server_url"])
         if options["mode"]:
             set_mode(cluster, ClusterMode(options["mode"]))
+        if options["serve_kueue_objects"] is not None:
+            set_serves_kueue_objects(cluster, serves=options["serve_kueue_objects"])
         cluster.refresh_from_db()
         self.stdout.write(f"{cluster.name}: mode {cluster.mode}, API server {cluster.server_url or 'as configured'}")

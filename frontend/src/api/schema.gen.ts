@@ -1889,6 +1889,8 @@ export interface components {
              *     * `schedule` - schedule
              */
             mode: components["schemas"]["ModeEnum"];
+            /** @description In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows their status. It needs Kueue's CRDs. */
+            serves_kueue_objects: boolean;
             /** @description Empty for those who may not see it. */
             server_url: string;
             /** @description Kueue's Configuration, as applied. */
@@ -3294,6 +3296,8 @@ export interface components {
              *     * `schedule` - schedule
              */
             mode?: components["schemas"]["ModeEnum"];
+            /** @description In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows their status. It needs Kueue's CRDs. */
+            serves_kueue_objects?: boolean;
         };
         /** @description A Cohort. */
         PatchedCohortRequest: {

@@ -1,4 +1,4 @@
-"""Which of Kueue's objects are mirrored, and in which of their versions the cluster serves them."""
+"""Which of Kueue's objects are followed or served, and in which of their versions the cluster has them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,273 @@
+"""Rows -> Kueue's configuration objects in a cluster where they are ours to serve: what they say, and their status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Q
+
+from accounts.kinds.declaration import Kind
+from accounts.models import Cluster
+from accounts.services.object_status import STATUS_READERS, Status
+from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from clusters.client import Kind as Resource
+from clusters.push.namespaces import make_namespace
+from clusters.push.served_events import tell_of_overwriting
+from clusters.push.served_status import told_status
+from clusters.served.agreement import ABSENT, Side, Step, settle
+from clusters.served.contents import FINALIZER, WITH_FINALIZER, note, note_absence, read_object
+from clusters.served.rows import Row, entries, read_rows, row_version, split
+from queues.kinds import KINDS
+from queues.models import ServedObject
+
+_log = logging.getLogger(__name__)
+
+STATUS_SECONDS: Final = 1.0
+"""Between two status writes of one object."""
+_MAX_PROBLEM: Final = 1024
+_MAX_RETRY_SECONDS: Final = 300.0
+_MAX_DOUBLINGS: Final = 9
+_MAX_ATTEMPTS: Final = 3
+
+
+class ServedObjects:
+    """One sweep over the rows of all kinds that the cluster serves.
+
+    * served: the resource of each kind, in the version in which the cluster serves it.
+    """
+
+    def __init__(
+        self, cluster: Cluster, client: ClusterClient, served: Mapping[str, Resource], clock: Callable[[], float]
+    ) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._served = served
+        self._now = datetime.fromtimestamp(clock(), UTC)
+
+    def tell(self) -> None:
+        """What others refer to comes first. Raises ClusterUnreachable; what the cluster refuses is told again later."""
+        kinds = [kind for name, kind in KINDS.items() if name in self._served]
+        for kind in kinds:
+            self._tell_kind(kind)
+        for kind in kinds:
+            if kind.name in STATUS_READERS:
+                self._tell_statuses(kind)
+
+    def _tell_kind(self, kind: Kind) -> None:
+        due = self._due(kind)
+        rows = read_rows(self._cluster, kind, due.keys()) if due else {}
+        for key in sorted(due):
+            entry = due[key]
+            try:
+                self._settle(kind, entry, rows.get(key))
+            except ClusterUnreachable:
+                raise
+            except ClusterError as refusal:
+                self._note_refusal(entry, refusal)
+
+    def _due(self, kind: Kind) -> dict[str, ServedObject]:
+        """What is known of each object whose row has changed since both agreed, is new, or is gone."""
+        known = {entry.key: entry for entry in entries(self._cluster, kind.name)}
+        columns = ["name", "row_version", *(["namespace"] if kind.namespaced else [])]
+        rows = kind.model.objects.filter(cluster=self._cluster).annotate(row_version=row_version(kind.model))
+        versions = {
+            "/".join(filter(None, (row.get("namespace", ""), row["name"]))): row["row_version"]
+            for row in rows.values(*columns)
+        }
+        due: dict[str, ServedObject] = {}
+        for key, version in versions.items():
+            namespace, name = split(key)
+            entry = known.get(key) or ServedObject(
+                cluster=self._cluster, kind=kind.name, namespace=namespace, name=name
+            )
+            if entry.row_version != version or _is_to_be_held(entry):
+                due[key] = entry
+        due |= {key: entry for key, entry in known.items() if key not in versions}
+        return {key: entry for key, entry in due.items() if entry.retry_at is None or entry.retry_at <= self._now}
+
+    def _settle(self, kind: Kind, entry: ServedObject, row: Row | None, attempt: int = 1) -> None:
+        side = row.side if row is not None else Side(ABSENT, self._now)
+        settled = settle(entry.agreed, side, Side(entry.content, entry.edited_at or self._now))
+        if settled.step is Step.NOTHING:
+            if row is None and entry.uid:
+                self._let_go(kind, entry)
+            else:
+                self._hold(kind, entry)
+                self._agree(entry, row)
+        elif settled.step is Step.TELL:
+            if settled.overwrites:
+                tell_of_overwriting(self._client, self._served[kind.name], entry, row, self._now)
+            self._write(kind, entry, row, attempt)
+        # else the watcher has the row follow
+
+    def _write(self, kind: Kind, entry: ServedObject, row: Row | None, attempt: int) -> None:
+        resource = self._served[kind.name]
+        if row is None or row.side.content == ABSENT:
+            self._delete(kind, entry, row)
+            return
+        wanted = kind.write(kind.spec_of(row.row), resource.api_version)
+        try:
+            stored = self._create(kind, wanted) if not entry.uid else self._replace(kind, entry, wanted)
+        except ClusterError as error:
+            if not (error.conflict or (entry.uid and error.not_found)) or attempt == _MAX_ATTEMPTS:
+                raise
+            self._look_again(kind, entry, row)
+            self._settle(kind, entry, row, attempt + 1)
+            return
+        read = read_object(kind, stored, resource.api_version.rpartition("/")[2])
+        note(entry, read)
+        # What the server has made of it by defaults is followed by the row, as an edit of nobody's.
+        entry.agreed = row.side.content
+        self._agree(entry, row)
+
+    def _create(self, kind: Kind, wanted: JsonObject) -> JsonObject:
+        resource = self._served[kind.name]
+        if kind.name in WITH_FINALIZER:
+            wanted = {**wanted, "metadata": {**wanted["metadata"], "finalizers": [FINALIZER]}}
+        try:
+            return self._client.create(resource, wanted)
+        except ClusterError as error:
+            namespace = wanted["metadata"].get("namespace", "")
+            if not error.not_found or not namespace or not make_namespace(self._cluster, self._client, namespace):
+                raise
+            return self._client.create(resource, wanted)
+
+    def _replace(self, kind: Kind, entry: ServedObject, wanted: JsonObject) -> JsonObject:
+        """The object as it is there, with what its author writes replaced, if it is still as it was seen last."""
+        resource = self._served[kind.name]
+        live = self._client.get(resource, entry.namespace, entry.name)
+        if live is None or live["metadata"]["resourceVersion"] != entry.resource_version:
+            raise ClusterError(409, "Conflict", f"{entry} was changed in the cluster meanwhile")
+        metadata = {key: value for key, value in live["metadata"].items() if key not in ("labels", "annotations")}
+        finalizers = list(metadata.get("finalizers") or ())
+        if kind.name in WITH_FINALIZER and FINALIZER not in finalizers:
+            metadata["finalizers"] = [*finalizers, FINALIZER]
+        body = {key: value for key, value in wanted.items() if key not in ("metadata", "spec")}
+        if "spec" in wanted:
+            body["spec"] = {**_unknown(kind, live.get("spec") or {}), **wanted["spec"]}
+        kept = {key: live[key] for key in ("status",) if key in live}
+        return self._client.replace(resource, {**kept, **body, "metadata": {**metadata, **wanted["metadata"]}})
+
+    def _delete(self, kind: Kind, entry: ServedObject, row: Row | None) -> None:
+        resource = self._served[kind.name]
+        if row is None:
+            self._release(kind, entry)
+        self._client.delete(resource, entry.namespace, entry.name, uid=entry.uid)
+        if row is None:
+            if entry.pk is not None:
+                entry.delete()
+            return
+        entry.content, entry.deleting = ABSENT, True
+        self._agree(entry, row)
+
+    def _let_go(self, kind: Kind, entry: ServedObject) -> None:
+        """Nothing uses what somebody has deleted in the cluster any more: our row is gone, and nothing holds it."""
+        self._release(kind, entry)
+        entry.delete()
+
+    def _hold(self, kind: Kind, entry: ServedObject) -> None:
+        """The finalizer that our webhook gives an object at its creation, for one that was made without it."""
+        if not _is_to_be_held(entry):
+            return
+        resource = self._served[kind.name]
+        live = self._client.get(resource, entry.namespace, entry.name)
+        if live is None or live["metadata"]["uid"] != entry.uid or live["metadata"].get("deletionTimestamp"):
+            return
+        finalizers = list(live["metadata"].get("finalizers") or ())
+        if FINALIZER not in finalizers:
+            metadata = {
+                "finalizers": [*finalizers, FINALIZER], "resourceVersion": live["metadata"]["resourceVersion"],
+            }  # fmt: skip
+            self._client.patch(resource, entry.namespace, entry.name, {"metadata": metadata})
+        entry.held = True
+
+    def _release(self, kind: Kind, entry: ServedObject) -> None:
+        resource = self._served[kind.name]
+        live = self._client.get(resource, entry.namespace, entry.name)
+        finalizers = (live or {"metadata": {}})["metadata"].get("finalizers") or []
+        if live is None or live["metadata"]["uid"] != entry.uid or FINALIZER not in finalizers:
+            return
+        left = [each for each in finalizers if each != FINALIZER]
+        metadata = {"finalizers": left, "resourceVersion": live["metadata"]["resourceVersion"]}
+        self._client.patch(resource, entry.namespace, entry.name, {"metadata": metadata})
+
+    def _look_again(self, kind: Kind, entry: ServedObject, row: Row) -> None:
+        """Note what somebody else has made of the object meanwhile."""
+        resource = self._served[kind.name]
+        live = self._client.get(resource, entry.namespace, entry.name)
+        if live is None:
+            note_absence(entry, self._now)
+        else:
+            note(entry, read_object(kind, live, resource.api_version.rpartition("/")[2]))
+        obj = Side(entry.content, entry.edited_at or self._now)
+        if settle(entry.agreed, row.side, obj).step is Step.FOLLOW:
+            entry.resource_version = ""  # news for the watcher, which has the row follow
+        entry.save()
+
+    @staticmethod
+    def _agree(entry: ServedObject, row: Row | None) -> None:
+        """Note that the row of this version has been told."""
+        if row is None:
+            if entry.pk is not None:
+                entry.delete()
+            return
+        entry.row_version, entry.agreed = row.version, row.side.content
+        entry.problem, entry.failures, entry.retry_at = "", 0, None
+        entry.save()
+
+    def _note_refusal(self, entry: ServedObject, refusal: ClusterError) -> None:
+        entry.problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
+        wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
+        entry.failures += 1
+        entry.retry_at = self._now + timedelta(seconds=wait)
+        entry.save()
+        _log.warning("Cluster %s refuses %s: %s; again in %.0f s", self._cluster.name, entry, refusal, wait)
+
+    def _tell_statuses(self, kind: Kind) -> None:
+        recent = self._now - timedelta(seconds=STATUS_SECONDS)
+        there = entries(self._cluster, kind.name).exclude(uid="").filter(deleting=False)
+        due = {entry.key: entry for entry in there.filter(Q(status_told_at=None) | Q(status_told_at__lte=recent))}
+        rows = [row.row for row in read_rows(self._cluster, kind, due.keys()).values()] if due else []
+        statuses = STATUS_READERS[kind.name](self._cluster, rows) if rows else []
+        for row, status in zip(rows, statuses, strict=True):
+            key = f"{row.namespace}/{row.name}" if kind.namespaced else row.name
+            self._tell_status(kind, due[key], status)
+
+    def _tell_status(self, kind: Kind, entry: ServedObject, status: Status) -> None:
+        resource = self._served[kind.name]
+        wanted = told_status(kind.name, resource.api_version, status, entry)
+        patch = {key: value for key, value in wanted.items() if entry.status.get(key) != value}
+        if not patch:
+            return
+        try:
+            stored = self._client.patch(resource, entry.namespace, entry.name, {"status": patch}, subresource="status")
+        except ClusterUnreachable:
+            raise
+        except ClusterError as refusal:
+            _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, refusal)
+            return
+        version = str(stored["metadata"]["resourceVersion"])
+        told = {key: value for key, value in {**entry.status, **wanted}.items() if value is not None}
+        # Only what a status write changes: the watcher may have noted an edit of the object meanwhile.
+        mine = ServedObject.objects.filter(pk=entry.pk)
+        mine.update(status=told, status_told_at=self._now)
+        mine.filter(resource_version=entry.resource_version).update(resource_version=version)
+
+
+def _is_to_be_held(entry: ServedObject) -> bool:
+    return entry.kind in WITH_FINALIZER and bool(entry.uid) and not entry.held and not entry.deleting
+
+
+def _unknown(kind: Kind, spec: Mapping[str, Any]) -> JsonObject:
+    """The fields of a spec that our rows do not know: who wrote them keeps them."""
+    known = set(_known(kind))
+    return {key: value for key, value in spec.items() if key not in known}
+
+
+def _known(kind: Kind) -> Iterable[str]:
+    for field in kind.stored:
+        places = [field.path, *(place.path for place in field.older.values() if place is not None)]
+        yield from (place.split(".")[1] for place in places if place.startswith("spec."))

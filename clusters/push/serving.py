@@ -1,0 +1,42 @@
+"""Which of Kueue's kinds a cluster serves, and one sweep over all of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from accounts.models import Cluster
+from clusters.client import ClusterClient, Kind
+from clusters.push.served_objects import ServedObjects
+from clusters.served.kueue_kinds import KUEUE_KINDS, newest
+
+_LOOK_SECONDS: Final = 60.0
+_lock: Final = threading.Lock()
+_looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
+
+
+def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
+    """Tell the cluster what the rows say, and the status of each. Raises ClusterError."""
+    ServedObjects(cluster, client, _served(client), clock).tell()
+
+
+def _served(client: ClusterClient) -> Mapping[str, Kind]:
+    """Kind -> the newest version that the server has of it; asked once a minute."""
+    now = time.monotonic()
+    with _lock:
+        found = _looked.get(client.server)
+    if found is not None and now - found[0] < _LOOK_SECONDS:
+        return found[1]
+    kinds = (kind for versions in KUEUE_KINDS.values() for kind in versions)
+    served = {kind.kind: kind for kind in newest(client.served(kinds))}
+    with _lock:
+        _looked[client.server] = (now, served)
+    return served
+
+
+def forget() -> None:
+    """Ask again which kinds are there, as after an installation."""
+    with _lock:
+        _looked.clear()

@@ -1,0 +1,52 @@
+"""Two writers of one object, our row and the cluster's object: which of them follows the other (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+ABSENT = ""
+"""The content of what does not exist, or is being deleted."""
+
+
+class Step(Enum):
+    """What makes both sides one again."""
+
+    NOTHING = "nothing"
+    FOLLOW = "follow"
+    """The row becomes what the object says."""
+    TELL = "tell"
+    """The object becomes what the row says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One writer's version: its content, comparable across both sides, and when it was last edited."""
+
+    content: str
+    edited_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The step, and whether it overwrites an edit of the other side."""
+
+    step: Step
+    overwrites: bool = False
+
+
+def settle(agreed: str, row: Side, obj: Side) -> Settlement:
+    """What to do where both sides had `agreed` before.
+
+    Who alone has changed it is followed. Where both have, the later edit stands, and the object's where they are of
+    the same second. A deletion in the cluster stands: there is nothing left to edit.
+    """
+    if row.content == obj.content:
+        return Settlement(Step.NOTHING)
+    if obj.content == agreed:
+        return Settlement(Step.TELL)
+    if row.content == agreed:
+        return Settlement(Step.FOLLOW)
+    is_later = row.edited_at > obj.edited_at and not (obj.content == ABSENT and agreed)
+    return Settlement(Step.TELL if is_later else Step.FOLLOW, overwrites=True)

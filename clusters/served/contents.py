@@ -1,0 +1,127 @@
+"""What an object says, comparable: our row's and the cluster's, in whatever version and order it is written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from accounts.kinds.declaration import Kind, KindSpec
+from clusters.client import FIELD_MANAGER, JsonObject
+from clusters.served.agreement import ABSENT
+from queues.models import ServedObject
+from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ValidationReport
+
+FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
+"""Kueue's: what has it stays until nothing uses it."""
+WITH_FINALIZER: Final = frozenset({"ClusterQueue", "ResourceFlavor", "AdmissionCheck", "Topology"})
+_SERVERS: Final = ("status", "apiVersion", "kind", "metadata")
+_MAX_WRITER: Final = 150
+_UNREADABLE: Final = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An object of the cluster as read. `spec` is None where that fails, and `errors` say why."""
+
+    key: str
+    uid: str
+    resource_version: str
+    generation: int
+    content: str
+    edited_at: datetime
+    edited_by: str
+    spec: KindSpec | None
+    errors: Sequence[LocatedError]
+    deleting: bool
+    held: bool
+    status: JsonObject
+
+
+def note(entry: ServedObject, read: Read) -> None:
+    """What the object says now."""
+    entry.uid, entry.resource_version = read.uid, read.resource_version
+    entry.object_generation, entry.deleting, entry.held = read.generation, read.deleting, read.held
+    entry.content, entry.status = read.content, read.status
+    entry.edited_at, entry.edited_by = read.edited_at, read.edited_by[:_MAX_WRITER]
+
+
+def note_absence(entry: ServedObject, at: datetime) -> None:
+    """There is no such object any more."""
+    entry.uid, entry.resource_version, entry.content = "", "", ABSENT
+    entry.deleting, entry.held, entry.status, entry.edited_at, entry.edited_by = False, False, {}, at, ""
+
+
+def read_object(kind: Kind, obj: JsonObject, version: str) -> Read:
+    """Read an object of a version such as `v1beta2`."""
+    metadata = obj["metadata"]
+    report = ValidationReport()
+    spec: KindSpec | None = kind.read(FieldReader(report, "", as_submitted(obj)), version)
+    # What the API server took is no mistake where a newer version has fields that we do not know.
+    errors = [error for error in report.errors if error.reason != MistakeReason.UNKNOWN_FIELD]
+    deleting = bool(metadata.get("deletionTimestamp"))
+    content = f"{_UNREADABLE} {metadata['resourceVersion']}" if errors or spec is None else content_of(kind, spec)
+    edited_at, edited_by = last_edit(obj)
+    return Read(
+        key="/".join(filter(None, (metadata.get("namespace"), metadata["name"]))),
+        uid=str(metadata["uid"]),
+        resource_version=str(metadata["resourceVersion"]),
+        generation=int(metadata.get("generation") or 0),
+        content=ABSENT if deleting else content,
+        edited_at=edited_at,
+        edited_by=edited_by,
+        spec=None if errors else spec,
+        errors=errors,
+        deleting=deleting,
+        held=FINALIZER in (metadata.get("finalizers") or ()),
+        status=obj.get("status") or {},
+    )
+
+
+def content_of(kind: Kind, spec: KindSpec) -> str:
+    """The same for specs that say the same."""
+    return digest(kind.write(spec))
+
+
+def digest(value: Mapping[str, Any]) -> str:
+    """The same for values that are equal, in whatever order."""
+    return hashlib.sha256(orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def row_content(kind: Kind, row: Any | None) -> str:
+    """Of a row with everything its spec needs; that of one which waits for its deletion is as that of none."""
+    if row is None or row.deletion_requested_at is not None:
+        return ABSENT
+    return content_of(kind, kind.spec_of(row))
+
+
+def as_submitted(obj: JsonObject) -> JsonObject:
+    """The object without what a server adds."""
+    kept = ("name", "namespace", "labels", "annotations")
+    metadata = {key: value for key, value in obj["metadata"].items() if key in kept}
+    return {"metadata": metadata, **{key: value for key, value in obj.items() if key not in _SERVERS}}
+
+
+def last_edit(obj: JsonObject) -> tuple[datetime, str]:
+    """When, and by which program, what its author writes was changed last by anybody but us."""
+    metadata = obj["metadata"]
+    found = [(metadata["creationTimestamp"], "")]
+    for entry in metadata.get("managedFields") or ():
+        others = entry.get("manager") != FIELD_MANAGER and entry.get("subresource") != "status"
+        if others and entry.get("time"):
+            found.append((entry["time"], str(entry.get("manager") or "")))
+    at, by = max(found)
+    moment = datetime.fromisoformat(at)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC), by
+
+
+def is_newer(version: str, known: str) -> bool:
+    """Whether a resourceVersion is later than one that is known. They are whole numbers that grow; one that is not is
+    only known to differ."""
+    if version.isdecimal() and known.isdecimal():
+        return int(version) > int(known)
+    return version != known

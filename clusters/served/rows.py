@@ -1,0 +1,53 @@
+"""Rows of one configuration kind with what both sides of a served object need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BigIntegerField, Func, QuerySet
+
+from accounts.kinds.declaration import Kind
+from accounts.models import Cluster
+from clusters.served.agreement import Side
+from clusters.served.contents import row_content
+from queues.models import ServedObject
+from queues.services.configuration import objects
+
+
+def row_version(model: Any) -> Func:
+    """PostgreSQL's own version of a row, which is another after every change, whoever makes it."""
+    return Func(template=f'"{model._meta.db_table}".xmin::text::bigint', output_field=BigIntegerField())
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row: its version, and what it says."""
+
+    row: Any
+    version: int
+    side: Side
+
+
+def read_rows(cluster: Cluster, kind: Kind, keys: Collection[str]) -> dict[str, Row]:
+    """The rows of these keys."""
+    names = {key.rpartition("/")[2] for key in keys}
+    rows = objects(cluster, kind).filter(name__in=names).annotate(row_version=row_version(kind.model))
+    found = {(row.key if kind.namespaced else row.name): row for row in rows}
+    return {
+        key: Row(row, row.row_version, Side(row_content(kind, row), row.updated_at))
+        for key, row in found.items()
+        if key in keys
+    }
+
+
+def entries(cluster: Cluster, kind: str) -> QuerySet[ServedObject]:
+    """What is known of the objects of a kind."""
+    return ServedObject.objects.filter(cluster=cluster, kind=kind)
+
+
+def split(key: str) -> tuple[str, str]:
+    """The namespace and the name of a key."""
+    namespace, _, name = key.rpartition("/")
+    return namespace, name

@@ -1,0 +1,213 @@
+"""Kueue's configuration objects in a cluster where they are ours to serve -> their rows, and what is known of both."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import DataError, transaction
+
+from accounts.events import request_push
+from accounts.exceptions import ManifestErrors
+from accounts.kinds.declaration import KindSpec
+from accounts.models import AuditVerb, Cluster
+from accounts.services.apply_result import Submitted
+from accounts.services.audit import record
+from clusters.client import JsonObject, Kind, Listing, WatchEvent
+from clusters.served.agreement import ABSENT, Side, Step, settle
+from clusters.served.contents import Read, is_newer, note, note_absence, read_object
+from clusters.served.rows import Row, entries, read_rows, split
+from clusters.sync.present import name_key, present
+from queues.kinds import KINDS
+from queues.models import ServedObject
+from queues.services.configuration import apply_objects, delete_objects, set_check_active
+from scheduling.manifest import ValidationReport
+
+_log = logging.getLogger(__name__)
+
+_MAX_PROBLEM = 1024
+
+
+class ServedObjectSync:
+    """Has the rows of one kind follow what others write in the cluster.
+
+    What we wrote ourselves comes back as what both sides say already, so nothing follows from it. The other
+    direction is the push's.
+    """
+
+    def __init__(self, cluster: Cluster, kind: Kind) -> None:
+        self._cluster = cluster
+        self._kind = KINDS[kind.kind]
+        self._api_version = kind.api_version
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came."""
+        found = present(items, name_key)
+        at = datetime.fromtimestamp(now, UTC)
+        with transaction.atomic():
+            known = self._known(None if found.listed else {*found.objects, *found.gone})
+            gone = self._gone(known, found.gone, _listed_at(items) if found.listed else None, found.objects)
+            news = {
+                key: self._read(obj)
+                for key, obj in found.objects.items()
+                if key not in known or _is_news(known[key], obj)
+            }
+            if news or gone:
+                self._settle(known, news, gone, at)
+
+    def _known(self, keys: Iterable[str] | None) -> dict[str, ServedObject]:
+        rows = entries(self._cluster, self._kind.name).select_for_update().order_by("pk")
+        if keys is not None:
+            rows = rows.filter(name__in={split(key)[1] for key in keys})
+        return {row.key: row for row in rows}
+
+    def _gone(
+        self,
+        known: Mapping[str, ServedObject],
+        deleted: Mapping[str, JsonObject],
+        listed_at: str | None,
+        objects: Mapping[str, JsonObject],
+    ) -> set[str]:
+        """The keys of objects that were there and are not any more. What was made since the list is not in it."""
+        gone = {key for key, obj in deleted.items() if key in known and known[key].uid == obj["metadata"]["uid"]}
+        if listed_at is not None:
+            gone |= {
+                key
+                for key, entry in known.items()
+                if entry.uid and key not in objects and not is_newer(entry.resource_version, listed_at)
+            }
+        return gone
+
+    def _read(self, obj: JsonObject) -> Read:
+        return read_object(self._kind, obj, self._api_version.rpartition("/")[2])
+
+    def _settle(self, known: dict[str, ServedObject], news: Mapping[str, Read], gone: set[str], at: datetime) -> None:
+        for key in gone:
+            note_absence(known[key], at)
+        for key, read in news.items():
+            namespace, name = split(key)
+            entry = known.setdefault(
+                key, ServedObject(cluster=self._cluster, kind=self._kind.name, namespace=namespace, name=name)
+            )
+            note(entry, read)
+            _complain_of_mistakes(entry, read, self._cluster)
+        touched = {*news, *gone}
+        rows = read_rows(self._cluster, self._kind, touched)
+        self._follow(known, news, touched, rows, at)
+        rows = read_rows(self._cluster, self._kind, touched)
+        for key in touched:
+            self._agree(known[key], rows.get(key))
+        self._note_activity(news)
+        request_push(self._cluster.name)
+
+    def _follow(
+        self,
+        known: Mapping[str, ServedObject],
+        news: Mapping[str, Read],
+        touched: set[str],
+        rows: Mapping[str, Row],
+        at: datetime,
+    ) -> None:
+        """Bring the rows to what the objects say, where those were edited alone or last."""
+        submitted: dict[str, Submitted[KindSpec]] = {}
+        deleted: list[str] = []
+        for key in sorted(touched):
+            entry = known[key]
+            row = rows[key].side if key in rows else Side(ABSENT, at)
+            settled = settle(entry.agreed, row, Side(entry.content, entry.edited_at or at))
+            if settled.step is not Step.FOLLOW:
+                continue
+            if settled.overwrites:
+                self._tell_loser(entry, rows.get(key))
+            spec = news[key].spec if key in news else None
+            if entry.content == ABSENT:
+                deleted.append(key)
+            elif spec is not None:
+                submitted[key] = Submitted(spec, ValidationReport(), self._api_version)
+        self._store(known, submitted, at)
+        if deleted:
+            delete_objects(self._cluster, self._kind, deleted, actor=_writer(None), now=at)
+
+    def _store(
+        self, known: Mapping[str, ServedObject], submitted: Mapping[str, Submitted[KindSpec]], at: datetime
+    ) -> None:
+        """Those of one writer together, or, where one of them is refused, each on its own."""
+        by_writer: dict[str, dict[str, Submitted[KindSpec]]] = {}
+        for key, each in submitted.items():
+            by_writer.setdefault(_writer(known[key]), {})[key] = each
+        for writer, group in by_writer.items():
+            try:
+                self._apply(list(group.values()), writer, at)
+            except (ManifestErrors, DataError):
+                for key, each in group.items():
+                    try:
+                        self._apply([Submitted(each.spec, ValidationReport(), each.api_version)], writer, at)
+                    except (ManifestErrors, DataError) as refused:
+                        self._complain(known[key], str(refused))
+
+    def _apply(self, submitted: Sequence[Submitted[KindSpec]], writer: str, at: datetime) -> None:
+        with transaction.atomic():
+            apply_objects(self._cluster, self._kind, submitted, actor=writer, now=at)
+
+    def _agree(self, entry: ServedObject, row: Row | None) -> None:
+        """Note whether both sides say the same now. What neither side has any more is forgotten."""
+        content = row.side.content if row is not None else ABSENT
+        if content == entry.content:
+            entry.agreed, entry.problem = content, ""
+            entry.failures, entry.retry_at = 0, None
+            entry.row_version = row.version if row is not None else 0
+        if row is None and not entry.uid:
+            if entry.pk is not None:
+                entry.delete()
+            return
+        entry.save()
+
+    def _note_activity(self, news: Mapping[str, Read]) -> None:
+        """Whether a check's controller stands behind it is its Active condition, as its controller sets it."""
+        for key, read in news.items() if self._kind.name == "AdmissionCheck" else ():
+            for each in read.status.get("conditions") or ():
+                if each.get("type") == "Active":
+                    set_check_active(self._cluster, key, active=each.get("status") == "True")
+
+    def _tell_loser(self, entry: ServedObject, row: Row | None) -> None:
+        """Whose edit of the row is lost reads it in the audit."""
+        who = getattr(row.row, "changed_by", "") if row is not None else ""
+        when = f" of {row.side.edited_at:%Y-%m-%d %H:%M:%S}" if row is not None else ""
+        what = "deleted" if entry.content == ABSENT else "edited"
+        by = f" by {entry.edited_by}" if entry.edited_by else ""
+        message = (
+            f"The edit{f' by {who}' if who else ''}{when} is overwritten: the object was {what} in the cluster{by} "
+            "later. Read it again, and repeat the edit if it is still wanted."
+        )
+        _log.warning("%s of cluster %s: %s", entry, self._cluster.name, message)
+        record(
+            AuditVerb.REFUSED, entry.kind, cluster=self._cluster.name, namespace=entry.namespace, name=entry.name,
+            message=message,
+        )  # fmt: skip
+
+    def _complain(self, entry: ServedObject, problem: str) -> None:
+        entry.problem = problem[:_MAX_PROBLEM]
+        _log.error("%s of cluster %s can't be followed: %s", entry, self._cluster.name, problem)
+
+
+def _listed_at(items: Sequence[Listing | WatchEvent]) -> str:
+    return [item.resource_version for item in items if isinstance(item, Listing)][-1]
+
+
+def _is_news(entry: ServedObject, obj: JsonObject) -> bool:
+    metadata = obj["metadata"]
+    return entry.uid != metadata["uid"] or is_newer(str(metadata["resourceVersion"]), entry.resource_version)
+
+
+def _complain_of_mistakes(entry: ServedObject, read: Read, cluster: Cluster) -> None:
+    if read.errors:
+        entry.problem = "; ".join(f"{error.path}: {error.rule}" for error in read.errors)[:_MAX_PROBLEM]
+        _log.error("%s of cluster %s can't be read: %s", entry, cluster.name, entry.problem)
+
+
+def _writer(entry: Any) -> str:
+    """Who is named as the last editor of the row."""
+    program = entry.edited_by if entry is not None else ""
+    return f"{program or 'somebody'} in the cluster"[:150]

@@ -1,0 +1,42 @@
+"""Kueue's objects in a cluster where they are ours to serve."""
+
+from django.db import models
+
+
+class ServedObject(models.Model):
+    """What is known of one of Kueue's objects in its cluster, beside the row that it stands for.
+
+    The watcher notes what it sees there, and the push what it has told.
+    """
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=63)
+    namespace = models.CharField(max_length=63, blank=True)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=64, blank=True, help_text="Of the object; empty: there is none.")
+    resource_version = models.CharField(max_length=64, blank=True)
+    object_generation = models.BigIntegerField(default=0)
+    content = models.CharField(max_length=96, blank=True, help_text="What the object says, as a hash.")
+    edited_at = models.DateTimeField(null=True, blank=True)
+    edited_by = models.CharField(max_length=150, blank=True)
+    held = models.BooleanField(default=False, help_text="Whether it has the finalizer that holds it while it is used.")
+    deleting = models.BooleanField(default=False)
+    agreed = models.CharField(max_length=96, blank=True, help_text="What both sides last said, as a hash.")
+    row_version = models.BigIntegerField(default=0, help_text="The version of the row at which both sides agreed.")
+    status = models.JSONField(default=dict, blank=True, help_text="The status that the object has.")
+    status_told_at = models.DateTimeField(null=True, blank=True)
+    problem = models.TextField(blank=True, help_text="Why both sides differ; empty: they do not.")
+    failures = models.PositiveSmallIntegerField(default=0)
+    retry_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="served_object_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name

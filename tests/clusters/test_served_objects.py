@@ -1,0 +1,176 @@
+"""Kueue's objects where they are ours to serve: kubectl changes our rows, and edits here are written there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from accounts.models import AuditRecord
+from clusters.client import EVENTS
+from queues.kinds import KINDS
+from queues.models import (
+    ClusterQueue,
+    Cohort,
+    FlavorQuota,
+    LocalQueue,
+    ResourceFlavor,
+    ServedObject,
+    WorkloadPriorityClass,
+)
+from queues.services.configuration import apply_json, delete_object
+from tests.clusters.kueue_cluster import V1BETA1, V1BETA2
+from tests.clusters.served_cluster import ServedCluster, configure, queue_spec
+from tests.simulated_cluster import ServerThread, make_simulated
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def server() -> Iterator[ServerThread]:
+    with ServerThread(make_simulated()) as server:
+        yield server
+
+
+def edit(served: ServedCluster, cpu: str) -> None:
+    """An edit over REST."""
+    quota = {"name": "cpu", "nominal_quota": cpu}
+    groups = {"resource_groups": [{"covered_resources": ["cpu"], "flavors": [{"name": "plain", "resources": [quota]}]}]}
+    apply_json(served.cluster, KINDS["ClusterQueue"], groups, name="main", actor="alice", merge=True)
+
+
+def quota_there(served: ServedCluster) -> str:
+    group = served.get("ClusterQueue", "main")["spec"]["resourceGroups"][0]
+    return str(group["flavors"][0]["resources"][0]["nominalQuota"])
+
+
+def quota_here() -> int:
+    return FlavorQuota.objects.get(flavor="plain").nominal_quota
+
+
+@pytest.mark.parametrize("version", [V1BETA2, V1BETA1])
+def test_what_kubectl_applies_is_here(server: ServerThread, version: str) -> None:
+    served = ServedCluster(server, version)
+    configure(served)
+    served.watch()
+    assert (quota_here(), ClusterQueue.objects.get().cohort_name) == (4000, "company")
+    assert ResourceFlavor.objects.get().node_labels == {"gpu": "on"}
+    assert (LocalQueue.objects.get().key, Cohort.objects.get().name) == ("team/local", "company")
+    assert WorkloadPriorityClass.objects.get().value == 1000
+    served.patch("WorkloadPriorityClass", "high", {"value": 7})
+    served.watch()
+    assert WorkloadPriorityClass.objects.get().value == 7
+    assert ClusterQueue.objects.get().changed_by == "kubectl in the cluster"
+
+
+@pytest.mark.parametrize("version", [V1BETA2, V1BETA1])
+def test_what_is_edited_here_is_there(server: ServerThread, version: str) -> None:
+    served = ServedCluster(server, version)
+    configure(served)
+    served.settle()
+    edit(served, "6")
+    apply_json(served.cluster, KINDS["Cohort"], {"parent": ""}, name="other", actor="alice")
+    apply_json(served.cluster, KINDS["LocalQueue"], {"cluster_queue": "main"}, name="new", namespace="team", actor="al")
+    served.turn()
+    assert quota_there(served) == "6"
+    assert served.exists("Cohort", "other")
+    assert served.get("LocalQueue", "new", "team")["spec"]["clusterQueue"] == "main"
+    assert "kueue.x-k8s.io/resource-in-use" in served.get("ClusterQueue", "main")["metadata"]["finalizers"]
+    delete_object(served.cluster, "Cohort", "other", actor="alice")
+    served.turn()
+    assert not served.exists("Cohort", "other")
+    assert not ServedObject.objects.filter(name="other").exists()
+
+
+def test_what_we_write_comes_back_and_nothing_is_written_again(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    edit(served, "6")
+    served.settle()
+    versions, generations = served.versions(), dict(ClusterQueue.objects.values_list("name", "generation"))
+    served.settle(5)
+    assert served.versions() == versions
+    assert dict(ClusterQueue.objects.values_list("name", "generation")) == generations
+    assert set(ServedObject.objects.values_list("problem", flat=True)) == {""}
+
+
+@pytest.mark.parametrize("later", ["here", "there"])
+def test_the_later_of_two_edits_stands_and_the_loser_is_told(server: ServerThread, later: str) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    edit(served, "6")
+    served.patch("ClusterQueue", "main", queue_spec("8", cohortName="company"))
+    seconds = 60 if later == "here" else -60
+    edited = datetime.fromtimestamp(served.now(), UTC) + timedelta(seconds=seconds)
+    ClusterQueue.objects.update(updated_at=edited)
+    served.settle()
+    if later == "here":
+        assert (quota_here(), quota_there(served)) == (6000, "6")
+        events = [event for event in served.client.list(EVENTS).items if event["reason"] == "EditOverwritten"]
+        assert [event["involvedObject"]["name"] for event in events] == ["main"]
+        assert "by kubectl-patch" in events[0]["message"]
+        assert "of alice" in events[0]["message"]
+    else:
+        assert (quota_here(), quota_there(served)) == (8000, "8")
+        told = AuditRecord.objects.get(verb="refused")
+        assert (told.kind, told.name) == ("ClusterQueue", "main")
+        assert "The edit by alice" in told.message
+        assert "by kubectl-patch later" in told.message
+
+
+def test_a_queue_that_is_deleted_there_goes_when_nothing_uses_it(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    served.delete("ResourceFlavor", "plain")
+    served.settle()
+    assert ResourceFlavor.objects.get().deletion_requested_at is not None
+    assert served.exists("ResourceFlavor", "plain")
+    served.delete("LocalQueue", "local", "team")
+    served.delete("ClusterQueue", "main")
+    served.settle()
+    assert [kind.objects.count() for kind in (ResourceFlavor, ClusterQueue, LocalQueue)] == [0, 0, 0]
+    assert not served.exists("ResourceFlavor", "plain")
+    assert not served.exists("ClusterQueue", "main")
+
+
+def test_the_status_of_queues_is_written_as_by_kueue(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    status = served.get("ClusterQueue", "main")["status"]
+    [active] = status["conditions"]
+    assert (active["type"], active["status"], active["reason"]) == ("Active", "True", "Ready")
+    assert active["observedGeneration"] == served.get("ClusterQueue", "main")["metadata"]["generation"]
+    assert (status["pendingWorkloads"], status["admittedWorkloads"], status["reservingWorkloads"]) == (0, 0, 0)
+    usage = [{"name": "plain", "resources": [{"name": "cpu", "total": "0", "borrowed": "0"}]}]
+    assert status["flavorsUsage"] == status["flavorsReservation"] == usage
+    assert served.get("LocalQueue", "local", "team")["status"]["conditions"][0]["status"] == "True"
+
+
+def test_what_we_cannot_take_stays_as_it_was_and_says_why(server: ServerThread) -> None:
+    """An edit that a webhook would have refused, made while there was none."""
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    served.patch("ClusterQueue", "main", {"spec": {"queueingStrategy": "Backwards"}})
+    served.settle()
+    assert ClusterQueue.objects.get().queueing_strategy == "BestEffortFIFO"
+    assert "queueingStrategy" in ServedObject.objects.get(name="main").problem
+    served.patch("ClusterQueue", "main", {"spec": {"queueingStrategy": "StrictFIFO"}})
+    served.settle()
+    assert ClusterQueue.objects.get().queueing_strategy == "StrictFIFO"
+    assert ServedObject.objects.get(name="main").problem == ""
+
+
+def test_a_cluster_that_serves_nothing_is_as_before(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.cluster.serves_kueue_objects = False
+    served.cluster.save()
+    served.settle()
+    assert not ClusterQueue.objects.exists()
+    assert not ServedObject.objects.exists()
