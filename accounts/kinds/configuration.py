@@ -10,7 +10,7 @@ from accounts.kinds.selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason, read_metadata
 from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import qualified_name
-from scheduling.model.duration import duration_seconds
+from scheduling.model.times import duration_seconds
 from scheduling.model.vocabulary import (
     PreemptionStrategy,
     QuotaCheckStrategy,

@@ -20,9 +20,9 @@ from scheduling.model.configuration import (
     RequeuingStrategy,
     WaitForPodsReady,
 )
-from scheduling.model.duration import duration_seconds
 from scheduling.model.quantity import parse_quantity
 from scheduling.model.resources import Transformation
+from scheduling.model.times import duration_seconds
 from scheduling.model.vocabulary import (
     PreemptionStrategy,
     QuotaCheckStrategy,

@@ -19,7 +19,6 @@ from scheduling.model.configuration import (
     Configuration,
     FairSharing,
 )
-from scheduling.model.duration import duration_seconds
 from scheduling.model.limit_range import LimitRange, LimitRangeItem
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import PODS, Node
@@ -29,7 +28,7 @@ from scheduling.model.quantity import NANOS, parse_amount, parse_quantity, to_am
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import Transformation
 from scheduling.model.selectors import LabelSelector, Taint, Toleration
-from scheduling.model.times import parse_rfc3339
+from scheduling.model.times import duration_seconds, parse_rfc3339
 from scheduling.model.vocabulary import (
     AdmissionMode,
     BorrowWithinCohortPolicy,

@@ -7,14 +7,14 @@ sets, its workload, and both after every step.
 
 from __future__ import annotations
 
-import gzip
 import json
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
+from accounts.recorded_scenarios import read_scenarios
 from clusters.jobs.scenario import integrate
 
 
@@ -29,17 +29,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run every scenario of the file."""
-        results = [{"id": case["id"], "result": integrate(case["input"])} for case in read_cases(options["input"])]
+        results = [{"id": case["id"], "result": integrate(case["input"])} for case in read_scenarios(options["input"])]
         options["output"].write_text(json.dumps(results) + "\n")
-
-
-def read_cases(path: Path) -> list[dict[str, Any]]:
-    """The scenarios of a file. Raises CommandError when it cannot be read as a JSON list."""
-    try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        cases = json.loads(raw)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: {error}") from error
-    if not isinstance(cases, list):
-        raise CommandError(f"{path}: a JSON list of scenarios is expected")
-    return cases

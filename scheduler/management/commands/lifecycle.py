@@ -18,7 +18,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.kinds.feature_gates import STRICT_KUEUE_LIFECYCLE
-from scheduler.management.commands.simulate import read_cases
+from accounts.recorded_scenarios import read_scenarios
 from scheduler.store.configuration import read_configuration, read_retention
 from scheduling.simulator.life_result import play_life
 
@@ -38,7 +38,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Play every life of the file; a malformed one ends the command, naming it."""
         results = []
-        for case in read_cases(options["input"]):
+        for case in read_scenarios(options["input"]):
             try:
                 results.append({"name": case["name"], "result": play(case["input"])})
             except _MALFORMED as error:

@@ -12,7 +12,6 @@ counts. A pod that HAMi's webhook turns away, or whose annotations it can't read
 
 from __future__ import annotations
 
-import gzip
 import json
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.recorded_scenarios import read_scenarios
 from gpus.annotations import NODE, TIMES, count_scores, node_devices, pod_annotations, webhook_annotations
 from gpus.services import observed_node
 from gpus.vendors import VENDORS
@@ -44,17 +44,11 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, required=True, help="where to write the placements")
 
     def handle(self, *args: object, **options: Any) -> None:
-        path: Path = options["input"]
+        cases = read_scenarios(options["input"])
         try:
-            text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            cases = json.loads(text)
-            if not isinstance(cases, list):
-                raise TypeError("the top level is not a list")
             results = [{"name": case["name"], "result": placements(case["scenario"])} for case in cases]
-        except OSError as error:
-            raise CommandError(f"{path}: {error}") from error
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise CommandError(f"{path} is not a list of placement scenarios: {error!r}") from error
+        except (KeyError, TypeError) as error:
+            raise CommandError(f"{options['input']} is not a list of placement scenarios: {error!r}") from error
         options["output"].write_text(json.dumps(results, indent=1) + "\n")
 
 

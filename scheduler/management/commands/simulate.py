@@ -13,7 +13,6 @@ including evictions and replaced nodes, and why workloads wait.
 
 from __future__ import annotations
 
-import gzip
 import json
 from argparse import ArgumentParser
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.recorded_scenarios import read_scenarios
 from scheduling.simulator.simulator import simulate
 
 
@@ -37,21 +37,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run every scenario of the file; a malformed one ends the command, naming it."""
         results = []
-        for case in read_cases(options["input"]):
+        for case in read_scenarios(options["input"]):
             try:
                 results.append({"name": case["name"], "result": simulate(case["scenario"])})
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise CommandError(f"scenario {case.get('name', '?')}: {type(error).__name__}: {error}") from error
         options["output"].write_text(json.dumps(results, indent=1) + "\n")
-
-
-def read_cases(path: Path) -> list[dict[str, Any]]:
-    """The scenarios of a file. Raises CommandError when it cannot be read as a JSON list."""
-    try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        cases = json.loads(raw)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path}: {error}") from error
-    if not isinstance(cases, list):
-        raise CommandError(f"{path}: must be a JSON list of scenarios")
-    return cases
