@@ -37,6 +37,8 @@ class Processes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.valkey = Valkey(folder / "valkey")
+        self.settings: dict[str, str] = {}
+        """Further environment variables for those that start from now on."""
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
@@ -54,7 +56,13 @@ class Processes:
     @property
     def environment(self) -> dict[str, str]:
         """What every process is told."""
-        return {**os.environ, "DATABASE_URL": database_url(), "REDIS_URL": self.valkey.url(), "PYTHONUNBUFFERED": "1"}
+        return {
+            **os.environ,
+            "DATABASE_URL": database_url(),
+            "REDIS_URL": self.valkey.url(),
+            "PYTHONUNBUFFERED": "1",
+            **self.settings,
+        }
 
     def start(self, name: str, *command: str) -> None:
         """Start a process."""
