@@ -10,7 +10,9 @@ from typing import Final
 from accounts.models import Cluster
 from clusters.client import ClusterClient, Kind
 from clusters.push.served_objects import ServedObjects
+from clusters.push.served_workloads import ServedWorkloads
 from clusters.served.kueue_kinds import KUEUE_KINDS, newest
+from clusters.served.workloads import KIND
 
 _LOOK_SECONDS: Final = 60.0
 _lock: Final = threading.Lock()
@@ -19,7 +21,10 @@ _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
 
 def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
     """Tell the cluster what the rows say, and the status of each. Raises ClusterError."""
-    ServedObjects(cluster, client, _served(client), clock).tell()
+    served = _served(client)
+    ServedObjects(cluster, client, served, clock).tell()
+    if KIND in served:
+        ServedWorkloads(cluster, client, served[KIND], clock).tell()
 
 
 def _served(client: ClusterClient) -> Mapping[str, Kind]:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from django.db import DataError, transaction
 
 from accounts.events import request_push
 from accounts.exceptions import ManifestErrors
 from accounts.kinds.declaration import KindSpec
-from accounts.models import AuditVerb, Cluster
+from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
-from accounts.services.audit import record
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
-from clusters.served.contents import Read, is_newer, note, note_absence, read_object
-from clusters.served.rows import Row, entries, read_rows, split
+from clusters.served.contents import Read, note, note_absence, read_object
+from clusters.served.rows import Row, read_rows
 from clusters.sync.present import name_key, present
+from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of
 from queues.kinds import KINDS
 from queues.models import ServedObject
 from queues.services.configuration import apply_objects, delete_objects, set_check_active
@@ -47,50 +46,21 @@ class ServedObjectSync:
         found = present(items, name_key)
         at = datetime.fromtimestamp(now, UTC)
         with transaction.atomic():
-            known = self._known(None if found.listed else {*found.objects, *found.gone})
-            gone = self._gone(known, found.gone, _listed_at(items) if found.listed else None, found.objects)
-            news = {
-                key: self._read(obj)
-                for key, obj in found.objects.items()
-                if key not in known or _is_news(known[key], obj)
-            }
+            known = locked_entries(self._cluster, self._kind.name, found)
+            gone = gone_keys(known, found, items)
+            news = {key: self._read(obj) for key, obj in news_of(known, found).items()}
             if news or gone:
                 self._settle(known, news, gone, at)
-
-    def _known(self, keys: Iterable[str] | None) -> dict[str, ServedObject]:
-        rows = entries(self._cluster, self._kind.name).select_for_update().order_by("pk")
-        if keys is not None:
-            rows = rows.filter(name__in={split(key)[1] for key in keys})
-        return {row.key: row for row in rows}
-
-    def _gone(
-        self,
-        known: Mapping[str, ServedObject],
-        deleted: Mapping[str, JsonObject],
-        listed_at: str | None,
-        objects: Mapping[str, JsonObject],
-    ) -> set[str]:
-        """The keys of objects that were there and are not any more. What was made since the list is not in it."""
-        gone = {key for key, obj in deleted.items() if key in known and known[key].uid == obj["metadata"]["uid"]}
-        if listed_at is not None:
-            gone |= {
-                key
-                for key, entry in known.items()
-                if entry.uid and key not in objects and not is_newer(entry.resource_version, listed_at)
-            }
-        return gone
 
     def _read(self, obj: JsonObject) -> Read:
         return read_object(self._kind, obj, self._api_version.rpartition("/")[2])
 
     def _settle(self, known: dict[str, ServedObject], news: Mapping[str, Read], gone: set[str], at: datetime) -> None:
         for key in gone:
-            note_absence(known[key], at)
+            if known[key].uid:
+                note_absence(known[key], at)
         for key, read in news.items():
-            namespace, name = split(key)
-            entry = known.setdefault(
-                key, ServedObject(cluster=self._cluster, kind=self._kind.name, namespace=namespace, name=name)
-            )
+            entry = known.setdefault(key, new_entry(self._cluster, self._kind.name, key))
             note(entry, read)
             _complain_of_mistakes(entry, read, self._cluster)
         touched = {*news, *gone}
@@ -128,7 +98,7 @@ class ServedObjectSync:
                 submitted[key] = Submitted(spec, ValidationReport(), self._api_version)
         self._store(known, submitted, at)
         if deleted:
-            delete_objects(self._cluster, self._kind, deleted, actor=_writer(None), now=at)
+            delete_objects(self._cluster, self._kind, deleted, actor=writer_of(None), now=at)
 
     def _store(
         self, known: Mapping[str, ServedObject], submitted: Mapping[str, Submitted[KindSpec]], at: datetime
@@ -136,7 +106,7 @@ class ServedObjectSync:
         """Those of one writer together, or, where one of them is refused, each on its own."""
         by_writer: dict[str, dict[str, Submitted[KindSpec]]] = {}
         for key, each in submitted.items():
-            by_writer.setdefault(_writer(known[key]), {})[key] = each
+            by_writer.setdefault(writer_of(known[key]), {})[key] = each
         for writer, group in by_writer.items():
             try:
                 self._apply(list(group.values()), writer, at)
@@ -181,33 +151,14 @@ class ServedObjectSync:
             f"The edit{f' by {who}' if who else ''}{when} is overwritten: the object was {what} in the cluster{by} "
             "later. Read it again, and repeat the edit if it is still wanted."
         )
-        _log.warning("%s of cluster %s: %s", entry, self._cluster.name, message)
-        record(
-            AuditVerb.REFUSED, entry.kind, cluster=self._cluster.name, namespace=entry.namespace, name=entry.name,
-            message=message,
-        )  # fmt: skip
+        tell_loser(self._cluster, entry, message)
 
     def _complain(self, entry: ServedObject, problem: str) -> None:
         entry.problem = problem[:_MAX_PROBLEM]
         _log.error("%s of cluster %s can't be followed: %s", entry, self._cluster.name, problem)
 
 
-def _listed_at(items: Sequence[Listing | WatchEvent]) -> str:
-    return [item.resource_version for item in items if isinstance(item, Listing)][-1]
-
-
-def _is_news(entry: ServedObject, obj: JsonObject) -> bool:
-    metadata = obj["metadata"]
-    return entry.uid != metadata["uid"] or is_newer(str(metadata["resourceVersion"]), entry.resource_version)
-
-
 def _complain_of_mistakes(entry: ServedObject, read: Read, cluster: Cluster) -> None:
     if read.errors:
         entry.problem = "; ".join(f"{error.path}: {error.rule}" for error in read.errors)[:_MAX_PROBLEM]
         _log.error("%s of cluster %s can't be read: %s", entry, cluster.name, entry.problem)
-
-
-def _writer(entry: Any) -> str:
-    """Who is named as the last editor of the row."""
-    program = entry.edited_by if entry is not None else ""
-    return f"{program or 'somebody'} in the cluster"[:150]

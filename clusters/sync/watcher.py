@@ -37,6 +37,7 @@ from clusters.sync.pod_groups import PodGroupSync
 from clusters.sync.pods import PodSync
 from clusters.sync.references import ReferenceSync
 from clusters.sync.served_objects import ServedObjectSync
+from clusters.sync.served_workloads import ServedWorkloadSync
 from clusters.sync.workloads import WorkloadSync
 from queues.models import Workload
 
@@ -67,6 +68,7 @@ _Sync = (
     | JobSync
     | MirroredJobSync
     | ServedObjectSync
+    | ServedWorkloadSync
     | WorkloadSync
     | EventSync
     | PodSync
@@ -120,14 +122,21 @@ class Watcher:
         """Where we decide, jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
         jobs = {kind.resource: (JobSync(self._cluster, kind, self._client),) for kind in kinds}
-        return {**self._served_objects(), **jobs, PODS: (self._pods, PodGroupSync(self._cluster, self._client))}
+        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client))}
+        served = self._served_objects()
+        # Workload objects last: those of jobs have their rows by then.
+        workloads = {kind: served.pop(kind) for kind in KUEUE_KINDS["Workload"] if kind in served}
+        return {**served, **jobs, **pods, **workloads}
 
     def _served_objects(self) -> _Syncs:
         """Kueue's objects, where they are ours."""
         if not self._serves_kueue:
             return {}
         workloads = KUEUE_KINDS["Workload"]
-        return {kind: (ServedObjectSync(self._cluster, kind),) for kind in _in_order() if kind not in workloads}
+        return {
+            **{kind: (ServedObjectSync(self._cluster, kind),) for kind in _in_order() if kind not in workloads},
+            **{kind: (ServedWorkloadSync(self._cluster, kind),) for kind in workloads},
+        }
 
     def _mirrored(self, ownership: Ownership) -> _Syncs:
         """Where another Kueue decides, its objects say what there is."""

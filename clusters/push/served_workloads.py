@@ -1,0 +1,236 @@
+"""Rows of workloads -> Workload objects in a cluster where they are ours to serve, with their status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection
+
+from accounts.models import Cluster
+from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
+from clusters.jobs.registry import JOB_KINDS
+from clusters.push.served_status import told_status
+from clusters.served.agreement import ABSENT, Side, Step, settle
+from clusters.served.contents import FINALIZER, last_edit, note_absence
+from clusters.served.workloads import (
+    KIND,
+    WorkloadRow,
+    read_spec,
+    spec_in,
+    status_in,
+    workload_content,
+    workload_rows,
+)
+from queues.models import ServedObject
+from queues.services.workload_objects import workload_manifest, workload_status
+from scheduling.model.vocabulary import WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_BATCH: Final = 500
+_STATUS_SECONDS: Final = 1.0
+_MAX_PROBLEM: Final = 1024
+_MAX_RETRY_SECONDS: Final = 300.0
+_MAX_DOUBLINGS: Final = 9
+_JOB_UID: Final = "kueue.x-k8s.io/job-uid"
+_CHANGED: Final = """
+    SELECT workload.namespace, workload.name FROM queues_workload AS workload
+        LEFT JOIN queues_servedobject AS served ON served.cluster_id = workload.cluster_id AND served.kind = 'Workload'
+            AND served.namespace = workload.namespace AND served.name = workload.name
+    WHERE workload.cluster_id = %(cluster)s
+        AND (served.id IS NULL AND workload.status <> 'Finished' OR served.row_version <> workload.xmin::text::bigint)
+        AND (served.retry_at IS NULL OR served.retry_at <= %(now)s)
+        AND (served.status_told_at IS NULL OR served.status_told_at <= %(recent)s)
+    ORDER BY workload.id
+"""
+_ORPHANS: Final = """
+    SELECT served.id FROM queues_servedobject AS served
+    WHERE served.cluster_id = %(cluster)s AND served.kind = 'Workload' AND (served.agreed <> '' OR served.uid = '')
+        AND NOT EXISTS (
+        SELECT FROM queues_workload AS workload WHERE workload.cluster_id = served.cluster_id
+            AND workload.namespace = served.namespace AND workload.name = served.name)
+"""
+
+
+class ServedWorkloads:
+    """One sweep over the workloads that have changed since they were told."""
+
+    def __init__(self, cluster: Cluster, client: ClusterClient, resource: Kind, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._resource = resource
+        self._now = datetime.fromtimestamp(clock(), UTC)
+
+    def tell(self) -> None:
+        """Raises ClusterUnreachable; what the cluster refuses is told again later."""
+        for entry in list(ServedObject.objects.filter(pk__in=self._orphans())):
+            self._attempt(entry, None)
+        for keys in self._changed():
+            rows = workload_rows(self._cluster, keys)
+            names = {key.rpartition("/")[2] for key in keys}
+            found = ServedObject.objects.filter(cluster=self._cluster, kind=KIND, name__in=names)
+            known = {entry.key: entry for entry in found}
+            for key, row in rows.items():
+                namespace, name = row.row.namespace, row.row.name
+                entry = known.get(key) or ServedObject(cluster=self._cluster, kind=KIND, namespace=namespace, name=name)
+                self._attempt(entry, row)
+
+    def _changed(self) -> Iterator[list[str]]:
+        values: dict[str, Any] = {
+            "cluster": self._cluster.pk, "now": self._now, "recent": self._now - timedelta(seconds=_STATUS_SECONDS),
+        }  # fmt: skip
+        with connection.cursor() as cursor:
+            cursor.execute(_CHANGED, values)
+            keys = [f"{namespace}/{name}" for namespace, name in cursor.fetchall()]
+        for start in range(0, len(keys), _BATCH):
+            yield keys[start : start + _BATCH]
+
+    def _orphans(self) -> list[int]:
+        with connection.cursor() as cursor:
+            cursor.execute(_ORPHANS, {"cluster": self._cluster.pk})
+            return [pk for (pk,) in cursor.fetchall()]
+
+    def _attempt(self, entry: ServedObject, row: WorkloadRow | None) -> None:
+        try:
+            self._tell_one(entry, row)
+        except ClusterUnreachable:
+            raise
+        except ClusterError as refusal:
+            entry.problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
+            wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
+            entry.failures += 1
+            entry.retry_at = self._now + timedelta(seconds=wait)
+            entry.save()
+            _log.warning("Cluster %s refuses %s: %s; again in %.0f s", self._cluster.name, entry, refusal, wait)
+
+    def _tell_one(self, entry: ServedObject, row: WorkloadRow | None) -> None:
+        if row is None:
+            self._delete(entry)
+            return
+        settled = settle(entry.agreed, row.side, Side(entry.content, entry.edited_at or self._now))
+        if settled.step is Step.FOLLOW:
+            return  # the watcher's
+        if settled.step is Step.TELL:
+            if row.side.content == ABSENT:
+                self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
+                entry.content, entry.deleting = ABSENT, True
+            elif entry.uid:
+                self._replace(entry, row)
+            elif not _ends(row):
+                self._create(entry, row)
+        if entry.uid and not entry.deleting:
+            self._tell_status(entry, row)
+        if entry.uid:
+            entry.agreed = row.side.content
+        entry.row_version = row.version
+        entry.problem, entry.failures, entry.retry_at = "", 0, None
+        entry.save()
+
+    def _create(self, entry: ServedObject, row: WorkloadRow) -> None:
+        manifest = workload_manifest(row.row)
+        metadata = {key: manifest["metadata"][key] for key in ("name", "namespace") if key in manifest["metadata"]}
+        for key in ("labels", "annotations"):
+            if manifest["metadata"].get(key):
+                metadata[key] = manifest["metadata"][key]
+        owner = self._owner(row)
+        if owner is not None:
+            metadata["ownerReferences"] = [owner]
+            metadata["labels"] = {**(metadata.get("labels") or {}), _JOB_UID: owner["uid"]}
+        body = {
+            "apiVersion": self._resource.api_version,
+            "kind": KIND,
+            "metadata": metadata,
+            "spec": spec_in(manifest["spec"], self._resource.api_version),
+        }
+        try:
+            stored = self._client.create(self._resource, body)
+        except ClusterError as error:
+            there = self._client.get(self._resource, entry.namespace, entry.name) if error.conflict else None
+            if there is None:
+                raise
+            # Somebody was first, or Kueue left it: it is this workload's, and says what its row says from now on.
+            stored = there
+        self._note(entry, stored, row)
+        if entry.content != row.side.content and not entry.deleting:
+            self._replace(entry, row)
+
+    def _owner(self, row: WorkloadRow) -> JsonObject | None:
+        """The job as the cluster knows it; None where it is not there yet, or its pods are its job."""
+        job = row.row.job
+        kind = JOB_KINDS.get(job.kind) if job is not None else None
+        if job is None or kind is None:
+            return None
+        uid = str(job.uid)
+        if not job.found_in_cluster:
+            there = self._client.get(kind.resource, job.namespace, job.name)
+            if there is None:
+                return None
+            uid = there["metadata"]["uid"]
+        reference = {"apiVersion": kind.api_version, "kind": job.kind, "name": job.name, "uid": uid}
+        return {**reference, "controller": True, "blockOwnerDeletion": True}
+
+    def _replace(self, entry: ServedObject, row: WorkloadRow) -> None:
+        """What our row says, in the object as it is there. Raises a ClusterError with `conflict` if it was changed."""
+        live = self._client.get(self._resource, entry.namespace, entry.name)
+        if live is None:
+            note_absence(entry, self._now)
+            self._create(entry, row)
+            return
+        spec = spec_in(workload_manifest(row.row)["spec"], self._resource.api_version)
+        if "active" not in spec:
+            spec["active"] = True
+        if row.row.job_id is not None:
+            # The pods are the job's, and follow from it: Kueue's defaults of their templates stay.
+            spec["podSets"] = (live.get("spec") or {}).get("podSets", spec["podSets"])
+        stored = self._client.replace(self._resource, {**live, "spec": {**(live.get("spec") or {}), **spec}})
+        self._note(entry, stored, row)
+
+    def _note(self, entry: ServedObject, stored: JsonObject, row: WorkloadRow) -> None:
+        metadata = stored["metadata"]
+        entry.uid, entry.resource_version = metadata["uid"], metadata["resourceVersion"]
+        entry.object_generation = metadata.get("generation") or 0
+        entry.deleting = bool(metadata.get("deletionTimestamp"))
+        entry.held = FINALIZER in (metadata.get("finalizers") or ())
+        spec, _ = read_spec(stored, self._resource.api_version)
+        entry.content = workload_content(spec, has_job=row.row.job_id is not None)
+        edited_at, edited_by = last_edit(stored)
+        entry.edited_at, entry.edited_by = edited_at, edited_by[:150]
+        entry.status = stored.get("status") or {}
+
+    def _delete(self, entry: ServedObject) -> None:
+        live = self._client.get(self._resource, entry.namespace, entry.name) if entry.uid else None
+        if live is not None and live["metadata"]["uid"] == entry.uid:
+            finalizers = live["metadata"].get("finalizers") or []
+            if FINALIZER in finalizers:
+                left = [each for each in finalizers if each != FINALIZER]
+                metadata = {"finalizers": left, "resourceVersion": live["metadata"]["resourceVersion"]}
+                self._client.patch(self._resource, entry.namespace, entry.name, {"metadata": metadata})
+            self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
+        entry.delete()
+
+    def _tell_status(self, entry: ServedObject, row: WorkloadRow) -> None:
+        status = status_in(workload_status(row.row), self._resource.api_version)
+        patch = _difference(entry.status, told_status(KIND, self._resource.api_version, status, entry))
+        if not patch:
+            return
+        stored = self._client.patch(
+            self._resource, entry.namespace, entry.name, {"status": patch}, subresource="status"
+        )
+        entry.resource_version = stored["metadata"]["resourceVersion"]
+        told = {**entry.status, **patch}
+        entry.status = {key: value for key, value in told.items() if value is not None}
+        entry.status_told_at = self._now
+
+
+def _ends(row: WorkloadRow) -> bool:
+    """Whether it is over, or its job is gone: no object is made for it any more, and the cluster would remove it."""
+    job = row.row.job
+    withdrawn = job is not None and job.deletion_requested_at is not None
+    return row.row.status == WorkloadStatus.FINISHED or row.row.ending is not None or withdrawn
+
+
+def _difference(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> JsonObject:
+    return {key: value for key, value in wanted.items() if there.get(key) != value}

@@ -1,0 +1,92 @@
+"""Workload objects where they are ours to serve: what of them both sides may change, and their older version."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from accounts.models import Cluster
+from clusters.client import JsonObject
+from clusters.served.agreement import ABSENT, Side
+from clusters.served.contents import as_submitted, digest
+from clusters.served.rows import row_version
+from queues.manifests.workload import WorkloadSpec
+from queues.manifests.workload_object import PriorityClassSource, read_workload, write_workload
+from queues.models import Workload
+from queues.services.workload_objects import workload_spec
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
+from scheduling.model.topology_encoding import decode
+
+KIND: Final = "Workload"
+_SOURCES: Final = {
+    "WorkloadPriorityClass": PriorityClassSource.WORKLOAD_PRIORITY_CLASS,
+    "PriorityClass": PriorityClassSource.POD_PRIORITY_CLASS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRow:
+    """A workload's row: its version, and what of it both sides may change."""
+
+    row: Workload
+    version: int
+    side: Side
+
+
+def read_spec(obj: JsonObject, api_version: str) -> tuple[WorkloadSpec, list[str]]:
+    """What the object says, and the mistakes in it."""
+    report = ValidationReport()
+    spec = read_workload(FieldReader(report, "", as_submitted(obj)), api_version.rpartition("/")[2])
+    mistakes = [f"{each.path}: {each.rule}" for each in report.errors if each.reason != MistakeReason.UNKNOWN_FIELD]
+    return replace(spec, api_version=api_version), mistakes
+
+
+def workload_content(spec: WorkloadSpec, *, has_job: bool) -> str:
+    """Whether it is active and its priority, of one that follows its job; of any other, all that it says."""
+    if has_job:
+        return digest({"active": spec.active, "priority": spec.priority or 0, "class": spec.priority_class_name})
+    return digest(write_workload(replace(spec, priority=spec.priority or 0)))
+
+
+def workload_rows(cluster: Cluster, keys: Collection[str]) -> dict[str, WorkloadRow]:
+    """The rows of these keys, with their jobs and pod sets."""
+    names = {key.rpartition("/")[2] for key in keys}
+    rows = Workload.objects.filter(cluster=cluster, name__in=names).select_related("job").prefetch_related("pod_sets")
+    found = rows.annotate(row_version=row_version(Workload)).order_by("pk")
+    return {row.key: _row(row) for row in found if row.key in keys}
+
+
+def _row(row: Any) -> WorkloadRow:
+    deleting = row.deletion_requested_at is not None
+    content = ABSENT if deleting else workload_content(workload_spec(row), has_job=row.job_id is not None)
+    return WorkloadRow(row, row.row_version, Side(content, row.updated_at))
+
+
+def spec_in(spec: Mapping[str, Any], api_version: str) -> JsonObject:
+    """The spec of v1beta2 in that version."""
+    written = dict(spec)
+    if api_version.endswith("/v1beta1"):
+        reference = written.pop("priorityClassRef", None)
+        written.pop("preemptionGates", None)
+        if reference:
+            written["priorityClassName"] = reference["name"]
+            written["priorityClassSource"] = _SOURCES[reference["kind"]].value
+    return written
+
+
+def status_in(status: JsonObject, api_version: str) -> JsonObject:
+    """The status of v1beta2 in that version, which lists the domains of a topology one by one."""
+    if not api_version.endswith("/v1beta1") or "admission" not in status:
+        return status
+    admission = status["admission"]
+    assigned = [_plain(each) for each in admission["podSetAssignments"]]
+    return {**status, "admission": {**admission, "podSetAssignments": assigned}}
+
+
+def _plain(assignment: Mapping[str, Any]) -> JsonObject:
+    if "topologyAssignment" not in assignment:
+        return dict(assignment)
+    topology = decode(assignment["topologyAssignment"])
+    domains = [{"values": list(domain.values), "count": domain.count} for domain in topology.domains]
+    return {**assignment, "topologyAssignment": {"levels": list(topology.levels), "domains": domains}}

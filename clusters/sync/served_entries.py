@@ -1,0 +1,70 @@
+"""What is known of Kueue's objects that are ours to serve, as the watcher finds and notes it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from accounts.models import AuditVerb, Cluster
+from accounts.services.audit import record
+from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.served.contents import is_newer
+from clusters.served.rows import entries, split
+from clusters.sync.present import Present
+from queues.models import ServedObject
+
+_log = logging.getLogger(__name__)
+
+_MAX_WRITER = 150
+
+
+def locked_entries(cluster: Cluster, kind: str, found: Present) -> dict[str, ServedObject]:
+    """What is known of the objects of a batch, or of all of the kind where they were listed."""
+    rows = entries(cluster, kind).select_for_update().order_by("pk")
+    if not found.listed:
+        rows = rows.filter(name__in={split(key)[1] for key in (*found.objects, *found.gone)})
+    return {row.key: row for row in rows}
+
+
+def new_entry(cluster: Cluster, kind: str, key: str) -> ServedObject:
+    namespace, name = split(key)
+    return ServedObject(cluster=cluster, kind=kind, namespace=namespace, name=name)
+
+
+def gone_keys(known: Mapping[str, ServedObject], found: Present, items: Sequence[Listing | WatchEvent]) -> set[str]:
+    """The keys of objects that were there and are not any more; with a list, also those that were gone before, as
+    their rows may have had to wait. What was made since the list is not in it."""
+    gone = {key for key, obj in found.gone.items() if key in known and known[key].uid == obj["metadata"]["uid"]}
+    if found.listed:
+        listed_at = [item.resource_version for item in items if isinstance(item, Listing)][-1]
+        gone |= {
+            key
+            for key, entry in known.items()
+            if key not in found.objects and not (entry.uid and is_newer(entry.resource_version, listed_at))
+        }
+    return gone
+
+
+def news_of(known: Mapping[str, ServedObject], found: Present) -> dict[str, JsonObject]:
+    """The objects that have changed since they were noted: what we wrote was noted as it was written."""
+    return {key: obj for key, obj in found.objects.items() if key not in known or _is_news(known[key], obj)}
+
+
+def _is_news(entry: ServedObject, obj: JsonObject) -> bool:
+    metadata = obj["metadata"]
+    return entry.uid != metadata["uid"] or is_newer(str(metadata["resourceVersion"]), entry.resource_version)
+
+
+def writer_of(entry: ServedObject | None) -> str:
+    """Who is named as the last editor of the row."""
+    program = entry.edited_by if entry is not None else ""
+    return f"{program or 'somebody'} in the cluster"[:_MAX_WRITER]
+
+
+def tell_loser(cluster: Cluster, entry: ServedObject, message: str) -> None:
+    """Whose edit here is lost reads it in the audit."""
+    _log.warning("%s of cluster %s: %s", entry, cluster.name, message)
+    record(
+        AuditVerb.REFUSED, entry.kind, cluster=cluster.name, namespace=entry.namespace, name=entry.name,
+        message=message,
+    )  # fmt: skip

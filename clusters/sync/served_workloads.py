@@ -1,0 +1,160 @@
+"""Workload objects in a cluster where they are ours to serve -> our rows: made, held, released and ended there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from django.db import DataError, transaction
+
+from accounts.events import request_push
+from accounts.exceptions import KueuewebError
+from accounts.models import Cluster
+from accounts.services.apply_result import Submitted
+from clusters.client import JsonObject, Kind, Listing, WatchEvent
+from clusters.served.agreement import ABSENT, Side, Step, settle
+from clusters.served.contents import FINALIZER, last_edit, note_absence
+from clusters.served.workloads import KIND, WorkloadRow, read_spec, workload_content, workload_rows
+from clusters.sync.ownership import controller_uid
+from clusters.sync.present import name_key, present
+from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of
+from queues.manifests.workload import WorkloadSpec
+from queues.models import ServedObject
+from queues.services.workload_objects import apply_workloads
+from queues.services.workloads import change_priority, delete_workloads, hold, release
+from scheduling.manifest import ValidationReport
+from scheduling.model.vocabulary import WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_MAX_PROBLEM: Final = 1024
+
+
+class ServedWorkloadSync:
+    """Has rows of workloads follow what others write of them in the cluster.
+
+    One that belongs to a job follows its job: of its object only whether it is active, and its priority, is another's
+    to change. One without a job is made, changed and deleted as any other object.
+    """
+
+    def __init__(self, cluster: Cluster, kind: Kind) -> None:
+        self._cluster = cluster
+        self._api_version = kind.api_version
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came."""
+        found = present(items, name_key)
+        at = datetime.fromtimestamp(now, UTC)
+        with transaction.atomic():
+            known = locked_entries(self._cluster, KIND, found)
+            gone = gone_keys(known, found, items)
+            news = news_of(known, found)
+            if not news and not gone:
+                return
+            rows = workload_rows(self._cluster, {*news, *gone})
+            specs: dict[str, WorkloadSpec] = {}
+            for key in gone:
+                if known[key].uid:
+                    note_absence(known[key], at)
+                    known[key].row_version = 0
+            for key, obj in news.items():
+                self._note(known.setdefault(key, new_entry(self._cluster, KIND, key)), obj, rows.get(key), specs)
+            touched = {*news, *gone}
+            for key in sorted(touched):
+                self._follow(known[key], rows.get(key), specs.get(key), news.get(key), at)
+            rows = workload_rows(self._cluster, touched)
+            for key in touched:
+                _keep(known[key], rows.get(key))
+            request_push(self._cluster.name)
+
+    def _note(
+        self, entry: ServedObject, obj: JsonObject, row: WorkloadRow | None, specs: dict[str, WorkloadSpec]
+    ) -> None:
+        metadata = obj["metadata"]
+        spec, mistakes = read_spec(obj, self._api_version)
+        entry.uid, entry.resource_version = metadata["uid"], metadata["resourceVersion"]
+        entry.object_generation = metadata.get("generation") or 0
+        entry.deleting = bool(metadata.get("deletionTimestamp"))
+        entry.held = FINALIZER in (metadata.get("finalizers") or ())
+        entry.status = obj.get("status") or {}
+        entry.row_version = 0  # the push compares the status anew
+        edited_at, edited_by = last_edit(obj)
+        entry.edited_at, entry.edited_by = edited_at, edited_by[:150]
+        if mistakes:
+            self._complain(entry, "; ".join(mistakes))
+            return
+        has_job = row.row.job_id is not None if row is not None else bool(controller_uid(obj))
+        entry.content = ABSENT if entry.deleting else workload_content(spec, has_job=has_job)
+        specs[entry.key] = spec
+
+    def _follow(
+        self,
+        entry: ServedObject,
+        row: WorkloadRow | None,
+        spec: WorkloadSpec | None,
+        obj: JsonObject | None,
+        at: datetime,
+    ) -> None:
+        side = row.side if row is not None else Side(ABSENT, at)
+        settled = settle(entry.agreed, side, Side(entry.content, entry.edited_at or at))
+        if settled.step is not Step.FOLLOW:
+            return
+        if row is not None and row.row.job_id is not None and entry.content == ABSENT:
+            entry.agreed = ABSENT  # it is its job's: the push makes it again
+            return
+        if row is None and (obj is None or controller_uid(obj)):
+            return  # its job is looked at first, and makes it
+        if settled.overwrites:
+            tell_loser(
+                self._cluster, entry, "The edit here is overwritten by a later one in the cluster. Read it again, and "
+                "repeat the edit if it is still wanted.",
+            )  # fmt: skip
+        try:
+            with transaction.atomic():
+                self._change(entry, row, spec, at)
+        except (KueuewebError, DataError) as refused:
+            self._complain(entry, str(refused))
+            return
+        after = workload_rows(self._cluster, {entry.key}).get(entry.key)
+        entry.agreed = after.side.content if after is not None else ABSENT
+        if entry.content != ABSENT:
+            entry.content = entry.agreed  # with what the object leaves out, such as a class's priority
+        entry.problem = ""
+
+    def _change(self, entry: ServedObject, row: WorkloadRow | None, spec: WorkloadSpec | None, at: datetime) -> None:
+        key, actor = (entry.namespace, entry.name), writer_of(entry)
+        if entry.content == ABSENT:
+            delete_workloads(self._cluster, [key], actor=actor, now=at)
+            return
+        if spec is None:
+            return
+        if row is None or row.row.job_id is None:
+            if row is not None and row.row.status == WorkloadStatus.FINISHED and entry.agreed == ABSENT:
+                delete_workloads(self._cluster, [key], actor=actor, now=at)  # its name is another object's now
+            submitted = Submitted(spec, ValidationReport(), self._api_version)
+            apply_workloads(self._cluster, [submitted], actor=actor, submitted_by=actor, now=at)
+            return
+        if spec.active is not row.row.active:
+            (release if spec.active else hold)(self._cluster, [key], actor=actor, now=at)
+        asked = (spec.priority or 0, spec.priority_class_name)
+        if asked != (row.row.priority, row.row.priority_class_name):
+            change_priority(
+                self._cluster, [key], asked[0], actor=actor, priority_class_name=spec.priority_class_name, now=at
+            )
+
+    def _complain(self, entry: ServedObject, problem: str) -> None:
+        entry.problem = problem[:_MAX_PROBLEM]
+        _log.error("%s of cluster %s can't be followed: %s", entry, self._cluster.name, problem)
+
+
+def _keep(entry: ServedObject, row: WorkloadRow | None) -> None:
+    """Store what is known, and forget what neither side has any more."""
+    if (row is None or row.side.content == ABSENT) and not entry.uid:
+        if entry.pk is not None:
+            entry.delete()
+        return
+    if row is not None and row.side.content == entry.content:
+        entry.agreed, entry.problem = entry.content, ""
+    entry.save()
