@@ -66,7 +66,16 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/client/test_package.py::test_the_client_imports_only_its_own_dependencies",
         "tests/e2e/test_command_line.py::test_from_login_to_a_finished_job",
     ),
-    "decisions can be asked for without any cluster or database": (
+    "in mode *observe* nothing is written to it": (
+        "tests/clusters/test_modes.py::test_nothing_is_written_to_a_cluster_that_another_scheduler_runs",
+    ),
+    "in mode *shadow* the decisions of both are compared": (
+        "tests/clusters/test_shadow.py::test_a_difference_is_shown_with_both_reasons",
+    ),
+    "the way there and back, with running jobs untouched": (
+        "tests/clusters/test_switch.py::test_the_switch_and_back_leaves_running_jobs_alone",
+    ),
+    "Decisions can be asked for without any cluster or database": (
         "tests/scheduler/management/test_simulate.py::test_decisions_over_time",
     ),
     "leaves out what belongs to the demo and asks for the few values that have no default": (
