@@ -204,10 +204,19 @@ class ClusterClient:
         there = {version["groupVersion"] for group in groups for version in group.get("versions") or ()} | {"v1"}
         found: set[Kind] = set()
         for api_version in sorted(wanted.keys() & there):
-            root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
-            served = {entry["name"] for entry in self._json("GET", root).get("resources") or ()}
+            served = self._plurals(api_version)
             found |= {kind for kind in wanted[api_version] if kind.plural in served}
         return found
+
+    def _plurals(self, api_version: str) -> set[str]:
+        """What a group serves. While a definition is being installed, the group is listed and not there yet."""
+        root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
+        try:
+            return {entry["name"] for entry in self._json("GET", root).get("resources") or ()}
+        except ClusterError as error:
+            if error.not_found:
+                return set()
+            raise
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
         """All objects, page by page. Starts again once if the pages expire meanwhile."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
+import orjson
 import pytest
 from kubernetes.config import kube_config
 
@@ -155,3 +158,26 @@ def test_without_any_configuration_it_says_so(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
     with pytest.raises(ClusterUnreachable, match="no API server is configured"):
         connect()
+
+
+class _Installing(BaseHTTPRequestHandler):
+    """The API while the definition of a kind is being installed: its group is in the list, and not served yet."""
+
+    def do_GET(self) -> None:
+        versions = [{"groupVersion": "batch/v1"}, {"groupVersion": "jobset.x-k8s.io/v1alpha2"}]
+        answers = {"/apis": {"groups": [{"versions": versions}]}, "/apis/batch/v1": {"resources": [{"name": "jobs"}]}}
+        answer = answers.get(self.path.partition("?")[0])
+        self.send_response(200 if answer else 404)
+        self.end_headers()
+        self.wfile.write(orjson.dumps(answer) if answer else b"404 page not found")
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+def test_a_kind_that_is_being_installed_is_not_served_yet() -> None:
+    with HTTPServer(("127.0.0.1", 0), _Installing) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        jobsets = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
+        assert connect(f"http://127.0.0.1:{server.server_port}").served([JOBS, jobsets]) == {JOBS}
+        server.shutdown()
