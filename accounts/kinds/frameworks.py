@@ -47,6 +47,14 @@ def is_enabled(configuration: Mapping[str, Any], api_version: str, kind: str) ->
     return not frameworks or name not in FRAMEWORKS or name in frameworks
 
 
+def disabled_mistake(configuration: Mapping[str, Any], api_version: str, kind: str) -> tuple[str, str]:
+    """The rule that a job breaks whose kind is not managed, and the remedy; empty where the kind is."""
+    if is_enabled(configuration, api_version, kind):
+        return "", ""
+    name = framework_name(api_version, kind)
+    return f'Unsupported value: integrations.frameworks of the Configuration does not name "{name}"', "Add it there."
+
+
 def disabled_frameworks(configuration: Mapping[str, Any]) -> list[str]:
     """Those that the list leaves out."""
     frameworks = (configuration.get("integrations") or {}).get("frameworks")

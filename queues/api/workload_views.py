@@ -17,6 +17,8 @@ from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView
 from accounts.exceptions import ManifestErrors, NotPermitted
+from accounts.kinds.frameworks import disabled_mistake
+from accounts.models import Cluster
 from accounts.services.access import Access
 from accounts.services.apply_result import Submitted
 from queues.api.documents import JSON_AND_YAML
@@ -38,6 +40,7 @@ from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload, WorkloadEvent
 from queues.models.workload import WorkloadQuerySet
 from queues.querysets import QueuePositions
+from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import read_job_object
 from queues.services.limits import check_rate
 from queues.services.owners import require_owner
@@ -149,7 +152,7 @@ class WorkloadsView(ClusterView):
         """
         username = self.access.username
         check_rate(len(request.data) if isinstance(request.data, list) else 1, username)
-        specs, pods = _read(request.data)
+        specs, pods = _read(self.cluster, request.data)
         everything = [*specs, *(spec for spec, _ in pods)]
         _require_rights(self.access, everything)
         admins = {spec.namespace for spec in everything if self.access.may("protect", "Workload", spec.namespace)}
@@ -238,7 +241,7 @@ def _uuid(text: str) -> UUID:
         raise ValidationError({"uid": f"{text!r} is no UUID."}) from None
 
 
-def _read(data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submitted[JobManifest]]]]:
+def _read(cluster: Cluster, data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submitted[JobManifest]]]]:
     """The workloads of a body; and pods of groups, each as if it were alone, and as what it is."""
     documents: Sequence[Any] = data if isinstance(data, list) else [data]
     if not documents:
@@ -246,6 +249,7 @@ def _read(data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submi
     specs: list[WorkloadSpec] = []
     pods: list[tuple[WorkloadSpec, Submitted[JobManifest]]] = []
     errors: list[LocatedError] = []
+    objects = StoredObjects(cluster)
     for index, document in enumerate(documents):
         too_large = size_mistake(document, index)
         if too_large is not None:
@@ -253,9 +257,10 @@ def _read(data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submi
             continue
         try:
             if isinstance(document, Mapping) and "apiVersion" in document:
-                of_document = workload_specs(document, index)
+                of_document = workload_specs(document, index, objects=objects)
+                errors += _disabled(cluster, document, index)
                 if states_group(document):
-                    pods.append((of_document[0], read_job_object(document, ValidationReport(index))))
+                    pods.append((of_document[0], read_job_object(document, ValidationReport(index), objects)))
                 else:
                     specs += of_document
             else:
@@ -265,6 +270,13 @@ def _read(data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submi
     if errors:
         raise ManifestErrors(errors)
     return specs, pods
+
+
+def _disabled(cluster: Cluster, document: Mapping[str, Any], index: int) -> list[LocatedError]:
+    """The mistake of a job whose kind the Configuration leaves out."""
+    kind = str(document.get("kind"))
+    rule, remedy = disabled_mistake(cluster.configuration, str(document["apiVersion"]), kind)
+    return [LocatedError(index, "kind", kind, rule, remedy, MistakeReason.NOT_SUPPORTED)] if rule else []
 
 
 def _require_rights(access: Access, specs: Sequence[WorkloadSpec]) -> None:

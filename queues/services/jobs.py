@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.events import request_push
 from accounts.exceptions import ManifestErrors, UnsupportedKind
-from accounts.kinds.frameworks import framework_name, is_enabled
+from accounts.kinds.frameworks import disabled_mistake
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.manifests import kueue_keys as keys
@@ -140,10 +140,9 @@ def _refuse_disabled(cluster: Cluster, submissions: Sequence[Submitted[JobManife
     """Refuse kinds that the Configuration does not enable."""
     for submitted in submissions:
         job = submitted.spec
-        if not is_enabled(cluster.configuration, job.api_version, job.kind):
-            name = framework_name(job.api_version, job.kind)
-            rule = f'Unsupported value: integrations.frameworks of the Configuration does not name "{name}"'
-            submitted.report.error(submitted.at("kind"), job.kind, rule, "Add it there.", MistakeReason.NOT_SUPPORTED)
+        rule, remedy = disabled_mistake(cluster.configuration, job.api_version, job.kind)
+        if rule:
+            submitted.report.error(submitted.at("kind"), job.kind, rule, remedy, MistakeReason.NOT_SUPPORTED)
     refuse_mistakes(submissions)
 
 

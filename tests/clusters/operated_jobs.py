@@ -46,8 +46,8 @@ def _spark() -> JsonObject:
     annotations = {"kueueweb.io/run-seconds": "20"}
     role: dict[str, Any] = {"coreRequest": "1", "annotations": annotations, "labels": {"app": "train"}}
     executor = {**role, "instances": 1}
-    versions = {"sparkVersion": "4", "image": "spark:4"}
-    return {"mode": "cluster", "type": "Scala", **versions, "driver": role, "executor": executor}
+    program = {"sparkVersion": "4", "image": "spark:4", "mainApplicationFile": "local:///opt/app.jar"}
+    return {"mode": "cluster", "type": "Scala", **program, "driver": role, "executor": executor}
 
 
 _SPECS: dict[tuple[str, str], JsonObject] = {

@@ -19,6 +19,15 @@ from tests.clusters.system import System, queued
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GATE = {"name": "kueueweb.io/placement"}
+
+
+def _trainer_template() -> JsonObject:
+    """Its container has the name by which a TrainJob changes it."""
+    made = template()
+    [container] = made["spec"]["containers"]
+    return {**made, "spec": {**made["spec"], "containers": [{**container, "name": "node"}]}}
+
+
 RUNTIME: JsonObject = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",
     "kind": "ClusterTrainingRuntime",
@@ -32,7 +41,7 @@ RUNTIME: JsonObject = {
                         "name": "node",
                         "template": {
                             "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-                            "spec": {"template": template()},
+                            "spec": {"template": _trainer_template()},
                         },
                     }
                 ]

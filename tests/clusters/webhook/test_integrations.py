@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 
 import pytest
+from django.contrib.auth.models import User
 
 from accounts.exceptions import ManifestErrors
 from accounts.kinds.frameworks import FRAMEWORKS, disabled_frameworks, framework_name
@@ -16,8 +17,10 @@ from clusters.jobs.registry import KINDS
 from clusters.webhook.admission import MUTATE_JOBS, Admission
 from clusters.webhook.reviews import AdmissionRequest
 from queues.models import LocalQueue, Workload
+from tests.clusters.group_pods import gpu_pod
 from tests.clusters.system import System, gpu_job
 from tests.clusters.webhook.served import FixedSurroundings
+from tests.users import client_of
 
 CONFIGURATION = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"managed": "yes"}}}
@@ -76,12 +79,20 @@ def test_a_wrong_list_is_refused_at_its_field(system: System, frameworks: str, r
 
 
 @pytest.mark.django_db(transaction=True)
-def test_apply_and_watcher_take_no_job_of_a_kind_that_is_switched_off(system: System) -> None:
+def test_apply_rest_and_watcher_take_no_job_of_a_kind_that_is_switched_off(system: System) -> None:
     system.apply_text(f"{CONFIGURATION}integrations: {{frameworks: [pod]}}\n")
     system.cluster.refresh_from_db()
     with pytest.raises(ManifestErrors) as refusal:
         system.apply(gpu_job())
     assert 'does not name "batch/job"' in refusal.value.errors[0].rule
+    answer = client_of(User.objects.create_user("root", is_superuser=True)).post(
+        "/api/v1/workloads/", [gpu_pod("alone"), gpu_job()], format="json"
+    )
+    [mistake] = answer.json()["errors"]
+    assert (answer.status_code, mistake["document"], mistake["path"], mistake["reason"]) == (
+        400, 1, "kind", "NotSupported",
+    )  # fmt: skip
+    assert 'does not name "batch/job"' in mistake["rule"]
     system.client.create(NAMESPACES, NAMESPACE)
     system.client.create(KINDS["batch/v1", "Job"].resource, gpu_job())
     system.watcher.resync()
