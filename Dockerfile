@@ -22,6 +22,7 @@ COPY queues queues
 COPY gpus gpus
 COPY scheduler scheduler
 COPY history history
+COPY notifications notifications
 COPY clusters clusters
 COPY scheduling scheduling
 COPY --from=frontend /kueueweb/frontend/dist frontend/dist

@@ -42,14 +42,22 @@ def open_url(request: urllib.request.Request | str, timeout_seconds: float) -> H
     return answer
 
 
-def is_allowed(address: str) -> bool:
-    """Whether anything is sent to this IP address: what OUTGOING_NETWORKS lists, else all but metadata services."""
+def open_public_url(request: urllib.request.Request, timeout_seconds: float) -> HTTPResponse:
+    """As `open_url`, for URLs that any user may write down: private networks are reached only where OUTGOING_NETWORKS
+    lists them."""
+    answer: HTTPResponse = _PUBLIC_OPENER.open(request, timeout=timeout_seconds)
+    return answer
+
+
+def is_allowed(address: str, public_only: bool = False) -> bool:
+    """Whether anything is sent to this IP address: what OUTGOING_NETWORKS lists, else all but metadata services, or
+    only what the whole internet reaches."""
     found = _plain(ip_address(address.partition("%")[0]))
     if settings.OUTGOING_NETWORKS:
         return any(found in ip_network(network) for network in settings.OUTGOING_NETWORKS)
     if found.is_link_local or found.is_multicast or found.is_unspecified or found.is_reserved:
         return False
-    return found not in _METADATA
+    return found not in _METADATA and (found.is_global or not public_only)
 
 
 def _plain(address: Address) -> Address:
@@ -64,12 +72,14 @@ def _plain(address: Address) -> Address:
     return address
 
 
-def connect(host: str, port: int, timeout: Any, resolve: Resolve = socket.getaddrinfo) -> socket.socket:
+def connect(
+    host: str, port: int, timeout: Any, resolve: Resolve = socket.getaddrinfo, public_only: bool = False
+) -> socket.socket:
     """A connection to the first address of the name that is allowed and answers; the name is resolved once."""
     refusals: list[str] = []
     failure: OSError | None = None
     for family, kind, protocol, place in _places(host, port, resolve):
-        if not is_allowed(place[0]):
+        if not is_allowed(place[0], public_only):
             refusals.append(place[0])
             continue
         opened = socket.socket(family, kind, protocol)
@@ -96,25 +106,49 @@ def _places(host: str, port: int, resolve: Resolve) -> Iterator[tuple[Any, Any, 
 
 
 class _Connection(HTTPConnection):
+    public_only = False
+
     def connect(self) -> None:
-        self.sock = connect(self.host, self.port, self.timeout)
+        self.sock = connect(self.host, self.port, self.timeout, public_only=self.public_only)
+
+
+class _PublicConnection(_Connection):
+    public_only = True
 
 
 class _TLSConnection(HTTPSConnection):
+    public_only = False
+
     def connect(self) -> None:
-        opened = connect(self.host, self.port, self.timeout)
+        opened = connect(self.host, self.port, self.timeout, public_only=self.public_only)
         # The certificate is that of the name, whatever address it has.
         self.sock = ssl.create_default_context().wrap_socket(opened, server_hostname=self.host)
 
 
+class _PublicTLSConnection(_TLSConnection):
+    public_only = True
+
+
 class _Plain(urllib.request.HTTPHandler):
+    connection: type[_Connection] = _Connection
+
     def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(_Connection, req)
+        return self.do_open(self.connection, req)
+
+
+class _PublicPlain(_Plain):
+    connection = _PublicConnection
 
 
 class _TLS(urllib.request.HTTPSHandler):
+    connection: type[_TLSConnection] = _TLSConnection
+
     def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(_TLSConnection, req)
+        return self.do_open(self.connection, req)
+
+
+class _PublicTLS(_TLS):
+    connection = _PublicTLSConnection
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -124,12 +158,11 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _opener() -> urllib.request.OpenerDirector:
+def _opener(*connections: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
     """Made by hand: Python's usual one speaks ftp, file and data, too."""
     opener = urllib.request.OpenerDirector()
     for handler in (
-        _Plain(),
-        _TLS(),
+        *connections,
         _NoRedirects(),
         urllib.request.HTTPErrorProcessor(),
         urllib.request.HTTPDefaultErrorHandler(),
@@ -139,4 +172,5 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-_OPENER: Final = _opener()
+_OPENER: Final = _opener(_Plain(), _TLS())
+_PUBLIC_OPENER: Final = _opener(_PublicPlain(), _PublicTLS())

@@ -67,6 +67,7 @@ INSTALLED_APPS = [
     "scheduler",
     "clusters",
     "history",
+    "notifications",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -257,6 +258,16 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"queue": "push", "expires": 3600},
     },
+    "notify": {
+        "task": "notifications.tasks.notify",
+        "schedule": 10.0,
+        "options": {"queue": "push", "expires": 10},
+    },
+    "prune-notifications": {
+        "task": "notifications.tasks.prune_notifications",
+        "schedule": 3600.0,
+        "options": {"queue": "push", "expires": 3600},
+    },
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 
@@ -267,6 +278,17 @@ RELEASE = __version__
 METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)
 # Where webhooks and telemetry may be; empty: anywhere but link-local addresses and the clouds' metadata services.
 OUTGOING_NETWORKS = env.networks("OUTGOING_NETWORKS")
+# Where the pages are: links in mails and webhooks begin with it.
+PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
+# Notifications by mail; without a host there are none.
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_PORT = env.integer("EMAIL_PORT", default=587, minimum=1)
+EMAIL_HOST_USER = env.text("EMAIL_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_PASSWORD")
+EMAIL_USE_TLS = env.boolean("EMAIL_TLS", default=True)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", default="kueueweb@localhost")
+EMAIL_DOMAIN = DEFAULT_FROM_EMAIL.rpartition("@")[2]
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", default=400, minimum=1)
 USAGE_RETENTION_DAYS = env.integer("USAGE_RETENTION_DAYS", default=400, minimum=1)
@@ -308,6 +330,7 @@ SPECTACULAR_SETTINGS = {
         "AllocationSourceEnum": "gpus.models.AllocationSource",
         "ConditionStatusEnum": "queues.api.serializers.CONDITION_STATUSES",
         "FungibilityPolicyEnum": "queues.api.configuration_serializers.FUNGIBILITY_POLICIES",
+        "NotificationChannelEnum": "notifications.models.CHANNELS",
         "NumbersSourceEnum": "scheduler.api.cohort_tree.SOURCES",
         "WorkloadStatusEnum": "queues.api.serializers.WORKLOAD_STATUSES",
     },

@@ -18,6 +18,7 @@ _api: list[URLPattern | URLResolver] = [
     path("", include("gpus.api.urls")),
     path("", include("scheduler.api.urls")),
     path("", include("history.api.urls")),
+    path("", include("notifications.api.urls")),
     path("", include("clusters.api.urls")),
 ]
 

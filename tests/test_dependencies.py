@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ("kueueweb", "accounts", "queues", "gpus", "scheduler", "clusters", "history", "scheduling")
+OURS = ("kueueweb", "accounts", "queues", "gpus", "scheduler", "clusters", "history", "notifications", "scheduling")
 
 
 def imported_modules() -> Iterator[tuple[Path, str]]:

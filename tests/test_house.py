@@ -7,7 +7,18 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("accounts", "clusters", "client", "gpus", "history", "kueueweb", "queues", "scheduler", "scheduling")
+PACKAGES = (
+    "accounts",
+    "clusters",
+    "client",
+    "gpus",
+    "history",
+    "kueueweb",
+    "notifications",
+    "queues",
+    "scheduler",
+    "scheduling",
+)
 MAX_MODULES = 23
 """About twenty: a fuller folder wants rooms."""
 MAX_FILES = 22

@@ -56,6 +56,18 @@ def test_what_runs_in_the_cluster_and_beyond_is_asked(address: str) -> None:
     assert is_allowed(address)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "192.168.0.7", "fd12::1", "100.64.0.1", "168.63.129.16"])
+def test_what_any_user_writes_down_leads_to_no_private_network(address: str, settings: Any) -> None:
+    assert not is_allowed(address, public_only=True)
+    settings.OUTGOING_NETWORKS = [address]
+    assert is_allowed(address, public_only=True)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800::1"])
+def test_what_any_user_writes_down_leads_to_the_internet(address: str) -> None:
+    assert is_allowed(address, public_only=True)
+
+
 def test_a_list_of_networks_decides_alone(settings: Any) -> None:
     settings.OUTGOING_NETWORKS = ["10.1.0.0/16", "fd12::/16"]
     assert [is_allowed(each) for each in ("10.1.2.3", "::ffff:10.1.2.3", "fd12::9")] == [True] * 3

@@ -146,6 +146,15 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET fragmentation/": (EVERYBODY, None),
     "GET history/": (EVERYBODY, None),
     "GET nodes/{name}/pods/": (EVERYBODY, None),
+    # Each has their own: another's is not there.
+    "GET notifications/": (EVERYBODY, None),
+    "GET notifications/status/": (EVERYBODY, None),
+    "POST notifications/read/": (EVERYBODY, {}),
+    "GET notification-rules/": (EVERYBODY, None),
+    "POST notification-rules/": (EVERYBODY, {"event": "WorkloadStarted"}),
+    "PATCH notification-rules/{rule_id}/": ("", {"enabled": False}),
+    "DELETE notification-rules/{rule_id}/": ("", None),
+    "POST notification-rules/{rule_id}/test/": ("", None),
     "GET overview/": (EVERYBODY, None),
     "GET prices/": (EVERYBODY, None),
     "PUT prices/": (ADMIN, {"currency": "EUR", "prices": [{"resource": "cpu", "per_hour": "1"}]}),
@@ -235,6 +244,7 @@ def address(path: str) -> str:
         "user_code": "X",
         "flavor": "default-flavor",
         "pod": "w-0",
+        "rule_id": "1",
     }
     for key, value in values.items():
         path = path.replace("{" + key + "}", value)

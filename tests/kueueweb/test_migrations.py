@@ -9,7 +9,7 @@ from django.db.models import GeneratedField
 
 # Its `user` became `username` in the migration that added the others: the release before could not write one anyway.
 REPLACED = ("rolebinding",)
-APPS = ("accounts", "queues", "gpus", "scheduler", "history")
+APPS = ("accounts", "queues", "gpus", "scheduler", "history", "notifications")
 ADDED = [
     pytest.param(operation, id=f"{app}.{operation.model_name}.{operation.name}")
     for (app, name), migration in sorted(MigrationLoader(None).disk_migrations.items())

@@ -19,6 +19,7 @@ from knox.models import AuthToken
 from accounts.models import Cluster, Namespace, Role, RoleBinding
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
+from notifications.models import NotificationRule
 from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold
 from tests.api_client import SchemaClient, schema
@@ -101,6 +102,11 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("put", "role-bindings/{name}/"): Write({"user": "eve", "role": "admin"}, right=codes(200), again=codes(409, 412)),
     ("patch", "role-bindings/{name}/"): Write({"role": "admin"}, again=codes(409, 412)),
     ("delete", "role-bindings/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("post", "notifications/read/"): Write({}, own=True, right=codes(204)),
+    ("post", "notification-rules/"): Write({"event": "WorkloadStarted"}, own=True, right=codes(201)),
+    ("patch", "notification-rules/{rule_id}/"): Write({"enabled": False}, refused=(404,)),
+    ("delete", "notification-rules/{rule_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
+    ("post", "notification-rules/{rule_id}/test/"): Write(right=codes(202), refused=(404,)),
     ("post", "service-accounts/"): Write({"name": "robot"}, right=codes(201), again=codes(409)),
     ("delete", "service-accounts/{name}/"): Write(right=codes(204), again=codes(404)),
     ("post", "service-accounts/{name}/tokens/"): Write({"scope": "read"}, right=codes(201)),
@@ -208,12 +214,17 @@ def url_of(path: str) -> str:
     filled = path.replace("{name}", names.get(path.partition("/")[0], "made")).replace("{namespace}", "team-a")
     filled = filled.replace("{uuid}", "GPU-1").replace("{check}", "billing").replace("{flavor}", "default-flavor")
     filled = filled.replace("{user_code}", "X")
+    rule = NotificationRule.objects.filter(user__username="bob").first()
+    filled = filled.replace("{rule_id}", str(rule.pk if rule else ""))
     return f"/api/v1/{filled.replace('{id}', str(token.details.pk if token else ''))}"
 
 
 def prepare(cluster: Cluster, path: str, write: Write) -> None:
     if "{id}" in path:
         create_token(User.objects.get(username=_holder(path)), "laptop")
+    if "{rule_id}" in path:
+        bob = User.objects.get(username="bob")
+        NotificationRule.objects.create(user=bob, cluster=cluster, event="WorkloadStarted", created_at=EPOCH)
     if write.before == "made":
         made = client_of(User.objects.get(username="alice")).put(url_of(path), BODIES[path], format="json")
         assert made.status_code == 201, made.content
@@ -235,7 +246,8 @@ def rows() -> dict[str, list[dict[str, Any]]]:
     models: list[type[Model]] = [
         model
         for model in apps.get_models()
-        if model._meta.app_label in {"accounts", "queues", "gpus", "knox"} and model._meta.model_name != "auditrecord"
+        if model._meta.app_label in {"accounts", "queues", "gpus", "notifications", "knox"}
+        and model._meta.model_name != "auditrecord"
     ]
     return {model._meta.label: list(model._default_manager.order_by("pk").values()) for model in models}
 

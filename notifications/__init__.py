@@ -1,0 +1,1 @@
+"""Tells users what they asked to be told: in the page, by webhook and by mail."""

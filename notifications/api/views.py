@@ -1,0 +1,264 @@
+"""`notifications/` and `notification-rules/`: what each user chose for themselves, and was told."""
+
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scope import ClusterView, json_object
+from accounts.api.tokens import require_whole
+from accounts.exceptions import LimitReached
+from notifications.models import CHANNELS, TIMED_EVENTS, Channel, Delivery, Event, Notification, NotificationRule
+from notifications.services.gathering import targets_of, tell
+from notifications.services.occurrences import DEFAULT_MINUTES, Occurrence
+
+MAX_RULES_PER_USER: Final = 50
+_MAX_MINUTES: Final = 30 * 24 * 60
+_QUEUE_EVENTS: Final = frozenset(
+    {
+        Event.WORKLOAD_STARTED,
+        Event.WORKLOAD_PREEMPTED,
+        Event.WORKLOAD_FAILED,
+        Event.WORKLOAD_WAITS,
+        Event.QUEUE_STARVED,
+    }
+)
+"""Events that a rule may limit to one ClusterQueue."""
+
+
+class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+    """How far a notification is on its way by webhook or mail."""
+
+    channel = serializers.ChoiceField(CHANNELS)
+
+    class Meta:
+        model = Delivery
+        fields = ["channel", "state", "attempts", "error"]
+
+
+class NotificationSerializer(serializers.ModelSerializer[Notification]):
+    """What the user was told."""
+
+    event = serializers.ChoiceField([event.value for event in Event])
+    deliveries = DeliverySerializer(many=True)
+
+    class Meta:
+        model = Notification
+        fields = ["id", "event", "title", "message", "path", "at", "read_at", "ended_at", "deliveries"]
+
+
+class NotificationStatusSerializer(serializers.Serializer[Any]):
+    """What the menu shows, and how this user can be told."""
+
+    unread = serializers.IntegerField()
+    mail_address = serializers.CharField(allow_blank=True, help_text="Of the account; empty: it has none.")
+    mail_is_configured = serializers.BooleanField(help_text="Whether this kueueweb sends mail.")
+
+
+class ReadSerializer(serializers.Serializer[Any]):
+    """Notifications that the user has read."""
+
+    ids = serializers.ListField(
+        child=serializers.IntegerField(), default=list, max_length=1000, help_text="Empty: all of them."
+    )
+
+
+class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
+    """What a user wants to be told about, and how, beside the page."""
+
+    event = serializers.ChoiceField([event.value for event in Event])
+    minutes = serializers.IntegerField(
+        min_value=1,
+        max_value=_MAX_MINUTES,
+        allow_null=True,
+        required=False,
+        help_text="Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told.",
+    )
+    channels = serializers.ListField(child=serializers.ChoiceField(CHANNELS), default=list, max_length=2)
+    webhook_url = serializers.CharField(max_length=2048, default="", allow_blank=True)
+
+    class Meta:
+        model = NotificationRule
+        fields = ["id", "event", "minutes", "cluster_queue", "channels", "webhook_url", "enabled", "created_at"]
+        read_only_fields = ["created_at"]
+
+    def validate_webhook_url(self, value: str) -> str:
+        """An http or https URL with a host."""
+        parts = urlsplit(value)
+        if value and (parts.scheme not in {"http", "https"} or not parts.hostname):
+            raise ValidationError(f"Unsupported value {value!r}: an http or https URL is required.")
+        return value
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """What belongs together, as it is after the change."""
+        whole = {name: getattr(self.instance, name, None) for name in self.fields} | attrs
+        event = Event(whole["event"])
+        self._check_channels(whole)
+        if event not in TIMED_EVENTS and whole.get("minutes") is not None:
+            raise ValidationError({"minutes": f"{event} happens at once. Leave it out."})
+        if event not in _QUEUE_EVENTS and whole.get("cluster_queue"):
+            raise ValidationError({"cluster_queue": f"{event} concerns no queue. Leave it out."})
+        if event in TIMED_EVENTS and whole.get("minutes") is None:
+            attrs["minutes"] = DEFAULT_MINUTES[event]
+        return attrs
+
+    def _check_channels(self, whole: dict[str, Any]) -> None:
+        channels = whole["channels"] or []
+        if Channel.WEBHOOK in channels and not whole["webhook_url"]:
+            raise ValidationError({"webhook_url": "Required value: the URL that is called."})
+        if Channel.MAIL in channels and not settings.EMAIL_HOST:
+            raise ValidationError({"channels": "This kueueweb sends no mail: its operator sets EMAIL_HOST."})
+        if Channel.MAIL in channels and not self.context["user"].email:
+            raise ValidationError({"channels": "Your account has no mail address. A cluster admin can set it."})
+
+
+class _OwnView(ClusterView):
+    """What belongs to whoever asks, in the cluster that they name."""
+
+    filter_backends: list[Any] = []
+    writes_what_is_mirrored = False
+
+    def user(self) -> User:
+        user = self.request.user
+        assert isinstance(user, User)  # Scoped has refused everybody else
+        return user
+
+    def notifications(self) -> QuerySet[Notification]:
+        return Notification.objects.filter(user=self.user(), cluster=self.cluster)
+
+    def rules(self) -> QuerySet[NotificationRule]:
+        return NotificationRule.objects.filter(user=self.user(), cluster=self.cluster)
+
+    def rule(self, rule_id: int) -> NotificationRule:
+        found = self.rules().filter(pk=rule_id).first()
+        if found is None:
+            raise self.missing("NotificationRule", str(rule_id))
+        return found
+
+    def checked(self, data: Any, rule: NotificationRule | None = None) -> RuleSerializer:
+        """The rule of the body; a limited token makes and changes none. Raises ValidationError and NotPermitted."""
+        require_whole(self.request)
+        serializer = RuleSerializer(
+            rule, data=json_object(data), partial=rule is not None, context={"user": self.user()}
+        )
+        serializer.is_valid(raise_exception=True)
+        return serializer
+
+
+class NotificationListView(_OwnView):
+    """`notifications/`."""
+
+    queryset = Notification.objects.none()
+    serializer_class = NotificationSerializer
+    keyset = ("-id",)
+
+    @extend_schema(responses=NotificationSerializer(many=True), operation_id="notifications_list")
+    def get(self, request: Request) -> Response:
+        """What you were told in this cluster, the newest first."""
+        page = self.paginate_queryset(self.notifications().prefetch_related("deliveries"))
+        return self.get_paginated_response(NotificationSerializer(page, many=True).data)
+
+
+class NotificationStatusView(_OwnView):
+    """`notifications/status/`."""
+
+    queryset = Notification.objects.none()
+    serializer_class = NotificationStatusSerializer
+    pagination_class = None
+
+    @extend_schema(responses=NotificationStatusSerializer, operation_id="notifications_status")
+    def get(self, request: Request) -> Response:
+        """How many you have not read, and how you can be told."""
+        return Response(
+            {
+                "unread": self.notifications().filter(read_at=None).count(),
+                "mail_address": self.user().email,
+                "mail_is_configured": bool(settings.EMAIL_HOST),
+            }
+        )
+
+
+class ReadView(_OwnView):
+    """`notifications/read/`."""
+
+    queryset = Notification.objects.none()
+    serializer_class = ReadSerializer
+
+    @extend_schema(request=ReadSerializer, responses={204: None}, operation_id="notifications_read")
+    def post(self, request: Request) -> Response:
+        """Mark notifications as read."""
+        serializer = ReadSerializer(data=json_object(request.data))
+        serializer.is_valid(raise_exception=True)
+        ids = serializer.validated_data["ids"]
+        unread = self.notifications().filter(read_at=None)
+        (unread.filter(pk__in=ids) if ids else unread).update(read_at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RuleListView(_OwnView):
+    """`notification-rules/`."""
+
+    queryset = NotificationRule.objects.none()
+    serializer_class = RuleSerializer
+
+    @extend_schema(responses=RuleSerializer(many=True), operation_id="notification_rules_list")
+    def get(self, request: Request) -> Response:
+        """What you want to be told about in this cluster."""
+        page = self.paginate_queryset(self.rules())
+        return self.get_paginated_response(RuleSerializer(page, many=True).data)
+
+    @extend_schema(request=RuleSerializer, responses={201: RuleSerializer}, operation_id="notification_rules_create")
+    def post(self, request: Request) -> Response:
+        """Ask to be told about something. The page shows it in any case."""
+        serializer = self.checked(request.data)
+        if NotificationRule.objects.filter(user=self.user()).count() >= MAX_RULES_PER_USER:
+            raise LimitReached(f"You have {MAX_RULES_PER_USER} rules, which is the most. Delete one first.")
+        serializer.save(user=self.user(), cluster=self.cluster, created_at=timezone.now())
+        return Response(serializer.data, status.HTTP_201_CREATED)
+
+
+class RuleView(_OwnView):
+    """`notification-rules/{rule_id}/`."""
+
+    queryset = NotificationRule.objects.none()
+    serializer_class = RuleSerializer
+
+    @extend_schema(request=RuleSerializer, responses=RuleSerializer, operation_id="notification_rules_update")
+    def patch(self, request: Request, rule_id: int) -> Response:
+        """Change one of your rules."""
+        serializer = self.checked(request.data, self.rule(rule_id))
+        serializer.save()
+        return Response(serializer.data)
+
+    @extend_schema(responses={204: None}, operation_id="notification_rules_delete")
+    def delete(self, request: Request, rule_id: int) -> Response:
+        """Delete one of your rules. What it told stays."""
+        require_whole(request)
+        self.rule(rule_id).delete()
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RuleTestView(_OwnView):
+    """`notification-rules/{rule_id}/test/`."""
+
+    queryset = NotificationRule.objects.none()
+    serializer_class = RuleSerializer
+
+    @extend_schema(request=None, responses={202: None}, operation_id="notification_rules_test")
+    def post(self, request: Request, rule_id: int) -> Response:
+        """Send something by the channels of a rule, to see whether it arrives."""
+        require_whole(request)
+        rule = self.rule(rule_id)
+        now = timezone.now()
+        channels = " and ".join(targets_of(rule)) or "the page alone"
+        message = f"Your rule about {rule.event} tells you by {channels}."
+        tell(rule, [Occurrence(f"test {now.isoformat()}", "This is a test", message, "/notifications")], now)
+        return Response(status=status.HTTP_202_ACCEPTED)

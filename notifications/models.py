@@ -1,0 +1,131 @@
+"""What a user wants to be told, what they were told, and what is still on its way to them."""
+
+from enum import StrEnum
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+
+class Event(StrEnum):
+    """What a rule is about."""
+
+    WORKLOAD_STARTED = "WorkloadStarted"
+    WORKLOAD_PREEMPTED = "WorkloadPreempted"
+    WORKLOAD_FAILED = "WorkloadFailed"
+    WORKLOAD_WAITS = "WorkloadWaits"
+    QUEUE_STARVED = "QueueStarved"
+    DEVICE_FAILED = "DeviceFailed"
+    SCHEDULER_SILENT = "SchedulerSilent"
+
+
+TIMED_EVENTS = frozenset({Event.WORKLOAD_WAITS, Event.QUEUE_STARVED, Event.SCHEDULER_SILENT})
+"""What is told once it has lasted for the minutes of the rule."""
+
+
+class Channel(StrEnum):
+    """How a user is told, beside the page, which shows everything."""
+
+    WEBHOOK = "webhook"
+    MAIL = "mail"
+
+
+CHANNELS = tuple(channel.value for channel in Channel)
+
+
+class NotificationRule(models.Model):
+    """One thing that a user wants to be told about in a cluster."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    event = models.CharField(max_length=32, choices=[(event.value, event.value) for event in Event])
+    minutes = models.PositiveIntegerField(null=True, blank=True, help_text="How long it lasts before it is told.")
+    cluster_queue = models.CharField(max_length=253, blank=True, help_text="Empty: every queue that the user sees.")
+    channels = ArrayField(
+        models.CharField(max_length=8, choices=[(channel, channel) for channel in CHANNELS]),
+        default=list,
+        blank=True,
+    )
+    webhook_url = models.CharField(max_length=2048, blank=True)
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["cluster", "event"], name="notification_rule_event")]
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.event}"
+
+
+class Notification(models.Model):
+    """What a user was told. `key` says of what: while it holds (`ended_at` is empty) a rule tells it once."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    rule = models.ForeignKey(NotificationRule, on_delete=models.SET_NULL, null=True, related_name="notifications")
+    event = models.CharField(max_length=32)
+    key = models.CharField(max_length=700)
+    title = models.CharField(max_length=700)
+    message = models.TextField(blank=True)
+    path = models.CharField(max_length=1024, help_text="Of the page that shows it.")
+    at = models.DateTimeField()
+    read_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When a state that was told ended.")
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["rule", "key"], condition=Q(ended_at=None), name="notification_told_once")
+        ]
+        indexes = [
+            models.Index(fields=["user", "cluster", "-id"], name="notification_newest"),
+            models.Index(fields=["user", "cluster"], condition=Q(read_at=None), name="notification_unread"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class DeliveryState(StrEnum):
+    """How far a delivery is."""
+
+    PENDING = "Pending"
+    SENDING = "Sending"
+    SENT = "Sent"
+    FAILED = "Failed"
+
+
+class Delivery(models.Model):
+    """A notification on its way by webhook or mail.
+
+    It is Sending, committed, before anything is sent. Where the process ends in the middle it stays so, and is not
+    sent again: nobody is told twice.
+    """
+
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="deliveries")
+    channel = models.CharField(max_length=8)
+    target = models.CharField(max_length=2048, help_text="The URL or the address, as it was when it was told.")
+    state = models.CharField(max_length=8, default=DeliveryState.PENDING.value)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField()
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["notification", "channel"], name="delivery_once_per_channel")]
+        indexes = [models.Index(fields=["next_at"], condition=Q(state="Pending"), name="delivery_due")]
+
+    def __str__(self) -> str:
+        return f"{self.channel}: {self.notification}"
+
+
+class Scan(models.Model):
+    """Until when the events of a cluster were looked through."""
+
+    cluster = models.OneToOneField("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: {self.until}"

@@ -1,0 +1,1 @@
+"""What the notifications do: rules, gathering, delivery."""

@@ -1,0 +1,109 @@
+"""Sends what is on its way, by webhook and by mail."""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+import urllib.request
+from datetime import datetime, timedelta
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+
+from accounts.outgoing import open_public_url
+from notifications.models import Channel, Delivery, DeliveryState
+from scheduling.model.times import rfc3339
+
+MAX_ATTEMPTS: Final = 6
+MAX_AT_ONCE: Final = 50
+_TIMEOUT_SECONDS: Final = 5.0
+_FIRST_PAUSE: Final = timedelta(seconds=10)
+
+_log = logging.getLogger(__name__)
+
+
+def deliver(now: datetime, limit: int = MAX_AT_ONCE) -> int:
+    """Send what is due; returns how much was sent.
+
+    What is known not to have arrived is tried again, with longer pauses.
+    """
+    sent = 0
+    for _ in range(limit):
+        delivery = _claim(now)
+        if delivery is None:
+            break
+        sent += _send(delivery, now)
+    return sent
+
+
+def _claim(now: datetime) -> Delivery | None:
+    """The next one that is due, committed as Sending before anything is sent."""
+    with transaction.atomic():
+        due = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=now).order_by("next_at", "id")
+        found = (
+            due.select_for_update(skip_locked=True, of=("self",))
+            .select_related("notification__cluster", "notification__user")
+            .first()
+        )
+        if found is not None:
+            found.state = DeliveryState.SENDING
+            found.attempts += 1
+            found.save(update_fields=["state", "attempts"])
+        return found
+
+
+def _send(delivery: Delivery, now: datetime) -> bool:
+    try:
+        {Channel.WEBHOOK: _post, Channel.MAIL: _mail}[Channel(delivery.channel)](delivery)
+    except (OSError, HTTPException, smtplib.SMTPException, ValueError) as error:
+        last = delivery.attempts >= MAX_ATTEMPTS
+        delivery.state = DeliveryState.FAILED if last else DeliveryState.PENDING
+        delivery.next_at = now + _FIRST_PAUSE * 2 ** (delivery.attempts - 1)
+        delivery.error = str(error)[:1024]
+        _log.warning("Notification %s by %s, attempt %d: %s", delivery.pk, delivery.channel, delivery.attempts, error)
+    else:
+        delivery.state, delivery.error = DeliveryState.SENT, ""
+    delivery.save(update_fields=["state", "next_at", "error"])
+    return delivery.state == DeliveryState.SENT
+
+
+def _post(delivery: Delivery) -> None:
+    if urlsplit(delivery.target).scheme not in {"http", "https"}:
+        raise ValueError(f"Unsupported value {delivery.target!r}: a webhook is an http or https URL")
+    headers = {"Content-Type": "application/json", "X-Kueueweb-Delivery": str(delivery.pk)}
+    request = urllib.request.Request(  # noqa: S310 (the scheme is checked above)
+        delivery.target, orjson.dumps(content_of(delivery)), headers, method="POST"
+    )
+    with open_public_url(request, _TIMEOUT_SECONDS):
+        pass
+
+
+def content_of(delivery: Delivery) -> dict[str, Any]:
+    """The body of a webhook. Chat systems show its `text`."""
+    told = delivery.notification
+    return {
+        "text": "\n".join(filter(None, (told.title, told.message, _link(told.path)))),
+        "event": told.event,
+        "cluster": told.cluster.name,
+        "title": told.title,
+        "message": told.message,
+        "link": _link(told.path),
+        "at": rfc3339(told.at.timestamp()),
+    }
+
+
+def _mail(delivery: Delivery) -> None:
+    told = delivery.notification
+    body = "\n\n".join(filter(None, (told.message, _link(told.path), f"Cluster: {told.cluster.name}")))
+    subject = " ".join(told.title.split())
+    headers = {"Message-ID": f"<kueueweb-{delivery.pk}@{settings.EMAIL_DOMAIN}>"}
+    EmailMessage(subject, body, to=[delivery.target], headers=headers).send()
+
+
+def _link(path: str) -> str:
+    return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else path
