@@ -14,6 +14,7 @@ import { makeExplanation } from "./fixtures/explanation.ts";
 import { makeHistory, makeReport } from "./fixtures/history.ts";
 import { COHORTS } from "./fixtures/names.ts";
 import { makeFlavors, makeNodePods, makeNodes, makeTopologies } from "./fixtures/nodes.ts";
+import { makeNotifications, NOTIFICATION_RULES } from "./fixtures/notifications.ts";
 import { makeEvents } from "./fixtures/workloads.ts";
 
 /** Failing: only who is there is known, everything else is an error of the server. */
@@ -132,6 +133,7 @@ function overview(): unknown {
     health: {
       scheduler: { alive: true, holder: "worker-1", epoch, heartbeat_at: now },
       watcher: { alive, last_event_at: alive ? now : null },
+      job_kinds: { missing: [], disabled: [] },
     },
     pending_by_reason: [...reasons].map(([reason, count]) => ({ reason, count })),
   };
@@ -275,6 +277,12 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       page(fixture.localQueues.filter((queue) => wanted === null || queue.cluster_queue === wanted)),
     );
   }
+  if (kind === "notifications" && first === "status")
+    return answer(response, { unread: 2, mail_address: "ada@example.org", mail_is_configured: true });
+  if (kind === "notifications")
+    return answer(response, page(size !== undefined && size.nodes > 0 ? makeNotifications(Date.now()) : []));
+  if (kind === "notification-rules")
+    return answer(response, page(size !== undefined && size.nodes > 0 ? NOTIFICATION_RULES : []));
   if (kind === "drift") return answer(response, page([]));
   if (kind === "devices") return answer(response, page([]));
   if (kind === "fragmentation") {

@@ -24,6 +24,7 @@ const LISTS = [
   "/reports",
   "/reports?report=usage",
   "/audit",
+  "/notifications",
   "/nowhere",
 ];
 const OBJECTS = [

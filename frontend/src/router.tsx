@@ -171,6 +171,12 @@ const reportsRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/records/reports"), "ReportsRoute"),
 });
 
+const notificationsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/notifications",
+  component: lazyRouteComponent(() => import("@/routes/records/notifications"), "NotificationsRoute"),
+});
+
 const deviceRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/device",
@@ -205,6 +211,7 @@ const routeTree = rootRoute.addChildren([
     shadowRoute,
     auditRoute,
     reportsRoute,
+    notificationsRoute,
     deviceRoute,
     notFoundRoute,
   ]),

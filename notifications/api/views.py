@@ -83,7 +83,7 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         help_text="Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told.",
     )
     channels = serializers.ListField(child=serializers.ChoiceField(CHANNELS), default=list, max_length=2)
-    webhook_url = serializers.CharField(max_length=2048, default="", allow_blank=True)
+    webhook_url = serializers.CharField(max_length=2048, required=False, allow_blank=True)
 
     class Meta:
         model = NotificationRule
@@ -99,7 +99,7 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """What belongs together, as it is after the change."""
-        whole = {name: getattr(self.instance, name, None) for name in self.fields} | attrs
+        whole: dict[str, Any] = {str(name): getattr(self.instance, str(name), None) for name in self.fields} | attrs
         event = Event(whole["event"])
         self._check_channels(whole)
         if event not in TIMED_EVENTS and whole.get("minutes") is not None:
@@ -111,8 +111,8 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         return attrs
 
     def _check_channels(self, whole: dict[str, Any]) -> None:
-        channels = whole["channels"] or []
-        if Channel.WEBHOOK in channels and not whole["webhook_url"]:
+        channels = whole.get("channels") or []
+        if Channel.WEBHOOK in channels and not whole.get("webhook_url"):
             raise ValidationError({"webhook_url": "Required value: the URL that is called."})
         if Channel.MAIL in channels and not settings.EMAIL_HOST:
             raise ValidationError({"channels": "This kueueweb sends no mail: its operator sets EMAIL_HOST."})

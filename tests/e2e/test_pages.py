@@ -138,3 +138,22 @@ def test_what_is_not_there_says_so_inside_the_frame(page: Page, log_in: Callable
         page.goto(address)
         expect(page.get_by_role("main")).to_contain_text(title)
         expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+
+
+def test_a_rule_tells_in_the_page(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.get_by_role("link", name="Notifications").click()
+    page.get_by_role("textbox", name="Tell me when").click()
+    page.get_by_role("option", name="The scheduler is silent").click()
+    page.get_by_label("After minutes").fill("5")
+    page.get_by_role("button", name="Add the rule").click()
+    rule = page.get_by_role("listitem").filter(has_text="The scheduler is silent")
+    expect(rule).to_contain_text("after 5 min, in the page")
+    rule.get_by_role("button", name=re.compile("^Send a test")).click()
+    told = page.get_by_role("table", name="Notifications").get_by_role("row").filter(has_text="This is a test")
+    expect(told).to_have_count(1)
+    expect(page.get_by_role("link", name="Notifications: 1 unread")).to_be_visible()
+    page.get_by_role("button", name="Mark all as read").click()
+    expect(page.get_by_role("link", name="Notifications", exact=True)).to_be_visible()
+    rule.get_by_role("button", name=re.compile("^Delete the rule")).click()
+    expect(page.get_by_text("You have no rules yet.")).to_be_visible()

@@ -3616,8 +3616,7 @@ export interface components {
             /** @description Empty: every queue that the user sees. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
-            /** @default  */
-            webhook_url: string;
+            webhook_url?: string;
             enabled?: boolean;
         };
         /** @description A RuntimeClass. */
@@ -4355,8 +4354,7 @@ export interface components {
             /** @description Empty: every queue that the user sees. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
-            /** @default  */
-            webhook_url: string;
+            webhook_url?: string;
             enabled?: boolean;
             /** Format: date-time */
             readonly created_at: string;
@@ -4386,8 +4384,7 @@ export interface components {
             /** @description Empty: every queue that the user sees. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
-            /** @default  */
-            webhook_url: string;
+            webhook_url?: string;
             enabled?: boolean;
         };
         /** @description A RuntimeClass. */

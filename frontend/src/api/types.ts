@@ -39,6 +39,9 @@ export type ShadowDifference = Schemas["ShadowDifference"];
 /** What an apply did, or with a dry run would do. */
 export type ApplyResult = Schemas["ApplyResult"];
 export type AuditRecord = Schemas["AuditRecord"];
+export type Notification = Schemas["Notification"];
+export type NotificationRule = Schemas["Rule"];
+export type NotificationRuleInput = Schemas["RuleRequest"];
 export type Overview = Schemas["Overview"];
 export type Explanation = Schemas["Explanation"];
 export type FlavorVerdict = Schemas["FlavorVerdict"];

@@ -10,6 +10,7 @@ import { Icon, type IconName } from "@/components/icon";
 import { ClusterSwitcher } from "./cluster-switcher";
 import { LiveIndicator, StaleBanner } from "./live-indicator";
 import { ModeBadge } from "./mode-badge";
+import { NotificationBell } from "./notification-bell";
 import classes from "./shell.module.css";
 import { ShortcutsHelp, useShortcuts } from "./shortcuts";
 import { ThemeSwitch } from "./theme-switch";
@@ -63,6 +64,7 @@ export function Shell({ session }: { session: Session }) {
           </Group>
           <Group gap={4} wrap="nowrap">
             <LiveIndicator />
+            <NotificationBell />
             <ThemeSwitch />
             <UserMenu session={session} onShortcuts={help.open} />
           </Group>

@@ -1,0 +1,94 @@
+/** What the user was told, and what they want to be told. */
+import {
+  infiniteQueryOptions,
+  queryOptions,
+  type UseMutationResult,
+  useMutation,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { after, answer, api } from "./client";
+import type { NotificationRule, NotificationRuleInput } from "./types";
+
+const PAGE_SIZE = 100;
+const RENEW_MS = 15_000;
+
+const keyOf = (cluster: string) => ["notifications", cluster] as const;
+
+/** How many are unread, and how the user can be told. */
+export function notificationStatusQuery(cluster: string) {
+  return queryOptions({
+    queryKey: [...keyOf(cluster), "status"] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/notifications/status/", { params: { query: { cluster } }, signal })),
+    refetchInterval: RENEW_MS,
+  });
+}
+
+/** All of them, the newest first. */
+export function notificationsQuery(cluster: string) {
+  return infiniteQueryOptions({
+    queryKey: [...keyOf(cluster), "list"] as const,
+    queryFn: ({ pageParam, signal }) => {
+      const params = { query: { cluster, ...after(pageParam), limit: PAGE_SIZE } };
+      return answer(api.GET("/api/v1/notifications/", { params, signal }));
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
+  });
+}
+
+export function notificationRulesQuery(cluster: string) {
+  return queryOptions({
+    queryKey: [...keyOf(cluster), "rules"] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/notification-rules/", { params: { query: { cluster, limit: 1000 } }, signal })),
+  });
+}
+
+/** Something that changes what the user is told; lists are read again after it. */
+function useChange<Input>(
+  cluster: string,
+  change: (input: Input) => Promise<unknown>,
+): UseMutationResult<unknown, Error, Input> {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSuccess: () => queries.invalidateQueries({ queryKey: keyOf(cluster) }),
+  });
+}
+
+/** Marks these as read; none: all of them. */
+export function useMarkRead(cluster: string) {
+  return useChange(cluster, (ids: number[]) =>
+    api.POST("/api/v1/notifications/read/", { params: { query: { cluster } }, body: { ids } }),
+  );
+}
+
+export function useAddRule(cluster: string) {
+  return useChange(cluster, (body: NotificationRuleInput) =>
+    api.POST("/api/v1/notification-rules/", { params: { query: { cluster } }, body }),
+  );
+}
+
+const ofRule = (cluster: string, { id }: NotificationRule) => ({
+  params: { query: { cluster }, path: { rule_id: id } },
+});
+
+export function useSwitchRule(cluster: string) {
+  return useChange(cluster, ({ rule, enabled }: { rule: NotificationRule; enabled: boolean }) =>
+    api.PATCH("/api/v1/notification-rules/{rule_id}/", { ...ofRule(cluster, rule), body: { enabled } }),
+  );
+}
+
+export function useDeleteRule(cluster: string) {
+  return useChange(cluster, (rule: NotificationRule) =>
+    api.DELETE("/api/v1/notification-rules/{rule_id}/", ofRule(cluster, rule)),
+  );
+}
+
+/** Sends something by the channels of the rule. */
+export function useTestRule(cluster: string) {
+  return useChange(cluster, (rule: NotificationRule) =>
+    api.POST("/api/v1/notification-rules/{rule_id}/test/", ofRule(cluster, rule)),
+  );
+}

@@ -1,0 +1,65 @@
+/** What the user was told in this cluster, and what they want to be told. */
+import { Button, Grid } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useCluster } from "@/api/cluster";
+import { notificationStatusQuery, notificationsQuery, useMarkRead } from "@/api/notifications";
+import type { Notification } from "@/api/types";
+import { EmptyState } from "@/components/empty-state";
+import { PageHeader } from "@/components/page-header";
+import { PagedTable, renewTop } from "@/components/table/paged-table";
+import { pageOf } from "@/lib/words/notification-event";
+import { NOTIFICATION_COLUMNS } from "./notification-columns";
+import { Rules } from "./rules";
+
+export function NotificationsPage() {
+  return (
+    <>
+      <PageHeader title="Notifications" />
+      <Grid gap="md">
+        <Grid.Col span={{ base: 12, lg: 7 }}>
+          <Told />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 5 }}>
+          <Rules />
+        </Grid.Col>
+      </Grid>
+    </>
+  );
+}
+
+const RENEW_MS = 10_000;
+
+function Told() {
+  const cluster = useCluster();
+  const navigate = useNavigate();
+  const list = useInfiniteQuery({ ...notificationsQuery(cluster), refetchInterval: renewTop(RENEW_MS) });
+  const unread = useQuery(notificationStatusQuery(cluster)).data?.unread ?? 0;
+  const read = useMarkRead(cluster);
+  const open = (row: Notification) => {
+    if (row.read_at === null) read.mutate([row.id]);
+    void navigate({ to: pageOf(row.path) });
+  };
+  return (
+    <PagedTable
+      label="Notifications"
+      title="What you were told"
+      aside={
+        unread > 0 && (
+          <Button size="xs" variant="subtle" loading={read.isPending} onClick={() => read.mutate([])}>
+            Mark all as read
+          </Button>
+        )
+      }
+      list={list}
+      columns={NOTIFICATION_COLUMNS}
+      rowKey={(row) => String(row.id)}
+      onOpen={open}
+      empty={
+        <EmptyState icon="bell" title="Nothing yet">
+          What your rules are about appears here when it happens.
+        </EmptyState>
+      }
+    />
+  );
+}

@@ -1,0 +1,51 @@
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, test } from "vitest";
+import { ClusterProvider } from "@/api/cluster";
+import { renderPart, serve } from "@/test-render";
+import { deliveryWords } from "./notification-columns";
+import { mailWords, RuleForm } from "./rule-form";
+import { ruleDetails } from "./rules";
+
+test("a rule says after how long, where and how it tells", () => {
+  expect(ruleDetails({ minutes: 30, cluster_queue: "research", channels: ["webhook"] })).toBe(
+    "after 30 min, in research, in the page, by webhook",
+  );
+  expect(ruleDetails({ minutes: null, cluster_queue: "", channels: [] })).toBe("in the page");
+});
+
+test("a notification says how far it is on its way", () => {
+  expect(deliveryWords({ deliveries: [{ channel: "mail", state: "Sent", attempts: 1, error: "" }] })).toBe(
+    "mail sent",
+  );
+});
+
+test("the form says why no mail can be sent", () => {
+  expect(mailWords({ mail_is_configured: false, mail_address: "" })).toContain("EMAIL_HOST");
+  expect(mailWords({ mail_is_configured: true, mail_address: "" })).toContain("no mail address");
+  expect(mailWords({ mail_is_configured: true, mail_address: "a@b.org" })).toBe("To a@b.org");
+});
+
+test("a rule is added as it was filled in", async () => {
+  const calls = serve([
+    [/^GET .*\/status\//, { body: { unread: 0, mail_address: "a@b.org", mail_is_configured: true } }],
+    [/^GET .*\/cluster-queues\//, { body: { results: [], next: null } }],
+    [/^POST .*\/notification-rules\//, { status: 201, body: {} }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <RuleForm />
+    </ClusterProvider>,
+  );
+  const user = userEvent.setup();
+  await user.type(screen.getByLabelText("Call a webhook, too"), "https://chat.example.org/x");
+  await user.click(await screen.findByLabelText("Send a mail, too"));
+  await user.click(screen.getByRole("button", { name: "Add the rule" }));
+  expect(calls.find(({ method }) => method === "POST")?.body).toEqual({
+    event: "WorkloadFailed",
+    minutes: null,
+    cluster_queue: "",
+    channels: ["webhook", "mail"],
+    webhook_url: "https://chat.example.org/x",
+  });
+});

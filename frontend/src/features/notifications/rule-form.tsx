@@ -1,0 +1,117 @@
+/** A new rule: about what, after how long, in which queue, and how it tells. */
+import { Button, Checkbox, NumberInput, Select, Stack, Text, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import { notificationStatusQuery, useAddRule } from "@/api/notifications";
+import { namesQuery } from "@/api/queues";
+import { ErrorState } from "@/components/error-state";
+import {
+  concernsQueue,
+  EVENT_WORDS,
+  NOTIFICATION_EVENTS,
+  type NotificationEvent,
+  usualMinutes,
+} from "@/lib/words/notification-event";
+import { faultLines } from "@/lib/words/refusal";
+
+const CHOICES = NOTIFICATION_EVENTS.map((event) => ({ value: event, label: EVENT_WORDS[event].label }));
+
+export function RuleForm() {
+  const cluster = useCluster();
+  const status = useQuery(notificationStatusQuery(cluster)).data;
+  const queues = useQuery(namesQuery(cluster, "cluster-queues"));
+  const adding = useAddRule(cluster);
+  const [event, setEvent] = useState<NotificationEvent>("WorkloadFailed");
+  const [minutes, setMinutes] = useState<number | null>(null);
+  const [queue, setQueue] = useState<string | null>(null);
+  const [webhook, setWebhook] = useState("");
+  const [mail, setMail] = useState(false);
+  const choose = (next: NotificationEvent) => {
+    setEvent(next);
+    setMinutes(usualMinutes(next));
+    if (!concernsQueue(next)) setQueue(null);
+  };
+  const add = () =>
+    adding.mutate({
+      event,
+      minutes,
+      cluster_queue: queue ?? "",
+      channels: [...(webhook === "" ? [] : (["webhook"] as const)), ...(mail ? (["mail"] as const) : [])],
+      webhook_url: webhook,
+    });
+  return (
+    <form
+      onSubmit={(submitted) => {
+        submitted.preventDefault();
+        add();
+      }}
+    >
+      <Stack gap="sm">
+        <Select
+          label="Tell me when"
+          data={CHOICES}
+          value={event}
+          allowDeselect={false}
+          onChange={(value) => value !== null && choose(value)}
+        />
+        {minutes !== null && (
+          <NumberInput
+            label="After minutes"
+            min={1}
+            allowDecimal={false}
+            value={minutes}
+            onChange={(value) => setMinutes(Number(value) || 1)}
+          />
+        )}
+        {concernsQueue(event) && (
+          <Select
+            label="In ClusterQueue"
+            placeholder="every queue"
+            data={queues.data ?? []}
+            value={queue}
+            clearable
+            searchable
+            onChange={setQueue}
+          />
+        )}
+        <TextInput
+          label="Call a webhook, too"
+          placeholder="https://…"
+          type="url"
+          value={webhook}
+          onChange={(typed) => setWebhook(typed.currentTarget.value)}
+        />
+        <Checkbox
+          label="Send a mail, too"
+          description={mailWords(status)}
+          disabled={status === undefined || !status.mail_is_configured || status.mail_address === ""}
+          checked={mail}
+          onChange={(checked) => setMail(checked.currentTarget.checked)}
+        />
+        {adding.error !== null && (
+          <ErrorState
+            title="The rule was not added"
+            message={adding.error.message}
+            details={faultLines(adding.error instanceof ApiError ? adding.error.errors : [])}
+          />
+        )}
+        <Text size="xs" c="var(--kw-muted)">
+          The page shows what happens in any case. Each event is told once.
+        </Text>
+        <Button type="submit" loading={adding.isPending}>
+          Add the rule
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+/** Where a mail would go, or why none can be sent. */
+export function mailWords(status: { mail_is_configured: boolean; mail_address: string } | undefined): string {
+  if (status === undefined) return "";
+  if (!status.mail_is_configured) return "This kueueweb sends no mail: its operator sets EMAIL_HOST.";
+  if (status.mail_address === "") return "Your account has no mail address. A cluster admin can set it.";
+  return `To ${status.mail_address}`;
+}

@@ -1,0 +1,91 @@
+/** The rules of the user: what they are told about, and how. */
+import { ActionIcon, Group, Stack, Switch, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { notificationRulesQuery, useDeleteRule, useSwitchRule, useTestRule } from "@/api/notifications";
+import type { NotificationRule } from "@/api/types";
+import { ErrorState } from "@/components/error-state";
+import { Icon } from "@/components/icon";
+import { Panel } from "@/components/panel";
+import { EVENT_WORDS } from "@/lib/words/notification-event";
+import { RuleForm } from "./rule-form";
+
+export function Rules() {
+  const rules = useQuery(notificationRulesQuery(useCluster()));
+  return (
+    <Stack gap="md">
+      <Panel title="What you want to be told">
+        {rules.error !== null && (
+          <ErrorState
+            title="Your rules cannot be shown"
+            message={rules.error.message}
+            onRetry={() => void rules.refetch()}
+          />
+        )}
+        <Stack gap="sm" component="ul" p={0} m={0} style={{ listStyle: "none" }}>
+          {rules.data?.results.map((rule) => (
+            <Rule key={rule.id} rule={rule} />
+          ))}
+        </Stack>
+        {rules.data?.results.length === 0 && (
+          <Text size="sm" c="var(--kw-muted)">
+            You have no rules yet. Add one below.
+          </Text>
+        )}
+      </Panel>
+      <Panel title="Add a rule">
+        <RuleForm />
+      </Panel>
+    </Stack>
+  );
+}
+
+/** What limits a rule, and how it tells: "longer than 30 min, in research, by webhook". */
+export function ruleDetails(rule: Pick<NotificationRule, "minutes" | "cluster_queue" | "channels">): string {
+  const { minutes, cluster_queue: queue, channels } = rule;
+  return [
+    ...(minutes == null ? [] : [`after ${minutes} min`]),
+    ...(queue === undefined || queue === "" ? [] : [`in ${queue}`]),
+    `in the page${(channels ?? []).map((channel) => `, by ${channel}`).join("")}`,
+  ].join(", ");
+}
+
+function Rule({ rule }: { rule: NotificationRule }) {
+  const cluster = useCluster();
+  const switching = useSwitchRule(cluster);
+  const deleting = useDeleteRule(cluster);
+  const testing = useTestRule(cluster);
+  const { label } = EVENT_WORDS[rule.event];
+  return (
+    <Group component="li" justify="space-between" wrap="nowrap" gap="sm">
+      <Switch
+        label={label}
+        description={ruleDetails(rule)}
+        checked={rule.enabled ?? true}
+        onChange={(event) => switching.mutate({ rule, enabled: event.currentTarget.checked })}
+      />
+      <Group gap={2} wrap="nowrap">
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={`Send a test: ${label}`}
+          title="Send a test"
+          loading={testing.isPending}
+          onClick={() => testing.mutate(rule)}
+        >
+          <Icon name="play" size={15} />
+        </ActionIcon>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={`Delete the rule: ${label}`}
+          title="Delete the rule"
+          loading={deleting.isPending}
+          onClick={() => deleting.mutate(rule)}
+        >
+          <Icon name="close" size={15} />
+        </ActionIcon>
+      </Group>
+    </Group>
+  );
+}

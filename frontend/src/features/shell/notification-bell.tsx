@@ -1,0 +1,32 @@
+/** How many notifications are unread, and the way to them. */
+import { ActionIcon, Indicator } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useCluster } from "@/api/cluster";
+import { notificationStatusQuery } from "@/api/notifications";
+import { Icon } from "@/components/icon";
+
+const MAX_SHOWN = 99;
+
+export function NotificationBell() {
+  const unread = useQuery(notificationStatusQuery(useCluster())).data?.unread ?? 0;
+  return (
+    <Indicator
+      label={unread > MAX_SHOWN ? `${MAX_SHOWN}+` : unread}
+      disabled={unread === 0}
+      size={16}
+      offset={6}
+      color="red.8"
+    >
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={unread === 0 ? "Notifications" : `Notifications: ${unread} unread`}
+        renderRoot={(props) => <Link to="/notifications" {...props} />}
+      >
+        <Icon name="bell" />
+      </ActionIcon>
+    </Indicator>
+  );
+}
