@@ -68,3 +68,47 @@ class QueuePositions:
         with connection.cursor() as cursor:
             cursor.execute(_POSITIONS, parameters)
             return dict(cursor.fetchall())
+
+
+_PENDING: Final = f"""
+    WITH queue AS (
+        SELECT id, namespace, queue_name,
+            row_number() OVER everybody - 1 AS position,
+            row_number() OVER (PARTITION BY namespace, queue_name ORDER BY priority DESC, {_QUEUED_AT}, uid) - 1 AS own
+        FROM queues_workload
+        WHERE cluster_id = %(cluster_id)s AND cluster_queue_name = %(cluster_queue)s
+            AND status IN ('Pending', 'Evicted') AND quota_reserved_at IS NULL AND active
+        WINDOW everybody AS (ORDER BY priority DESC, {_QUEUED_AT}, uid)
+    )
+    SELECT id, position, own FROM queue
+    WHERE %(local_queue)s = '' OR namespace = %(namespace)s AND queue_name = %(local_queue)s
+    ORDER BY position LIMIT %(limit)s OFFSET %(offset)s
+"""  # noqa: S608 (only our own constant is put in)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPositions:
+    """A part of those who wait in a ClusterQueue, or came there by one LocalQueue, as Kueue's visibility API has it."""
+
+    cluster_id: int
+    cluster_queue: str
+    limit: int
+    offset: int
+    namespace: str = ""
+    local_queue: str = ""
+
+    def read(self) -> list[tuple[int, int, int]]:
+        """(primary key, position in the ClusterQueue, position in the LocalQueue) in the queue's order, from 0."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _PENDING,
+                {
+                    "cluster_id": self.cluster_id,
+                    "cluster_queue": self.cluster_queue,
+                    "namespace": self.namespace,
+                    "local_queue": self.local_queue,
+                    "limit": self.limit,
+                    "offset": self.offset,
+                },
+            )
+            return [(pk, position, own) for pk, position, own in cursor.fetchall()]

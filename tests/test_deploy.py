@@ -10,14 +10,27 @@ from typing import Any
 
 import yaml
 
-from clusters.client import EVENTS
+from clusters.client import EVENTS, Kind
 from clusters.push.served_status import KEYS
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
 from clusters.webhook.configurations import Target, webhook_configurations
+from clusters.webhook.visibility import GROUP as VISIBILITY
+from clusters.webhook.visibility import VERSIONS, ApiServices
 from scripts import pin_images
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "deploy" / "kubernetes"
+
+
+class Recorder:
+    """In the place of a client: what would be applied."""
+
+    def __init__(self, applied: list[dict[str, Any]]) -> None:
+        self._applied = applied
+
+    def apply(self, kind: Kind, item: Any) -> dict[str, Any]:
+        self._applied.append(item)
+        return dict(item)
 
 
 def objects(kind: str) -> list[dict[str, Any]]:
@@ -69,6 +82,23 @@ def test_the_push_may_write_all_kueue_objects_that_it_serves_and_the_status_of_s
     assert {"create", "update", "patch", "delete"} <= set(objects["verbs"])
     assert {f"{KUEUE_KINDS[kind][0].plural}/status" for kind in KEYS} <= set(statuses["resources"])
     assert all("*" not in rule["resources"] + rule["verbs"] for rule in role["rules"])
+
+
+def test_the_visibility_api_reads_who_may_call_it_and_writes_where_it_is_and_nothing_else() -> None:
+    found = list(yaml.safe_load_all((FOLDER / "visibility.yaml").read_text()))
+    rules = [rule for each in found if each["kind"] in ("Role", "ClusterRole") for rule in each["rules"]]
+    granted = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    assert granted == {
+        ("apiservices", "get"), ("apiservices", "patch"), ("secrets", "get"), ("secrets", "patch"),
+        ("clusterqueues/pendingworkloads", "get"), ("localqueues/pendingworkloads", "get"),
+    }  # fmt: skip
+    services = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "APIService"}
+    assert set(services) == {f"{version}.{VISIBILITY}" for version in VERSIONS}
+    written: list[dict[str, Any]] = []
+    ApiServices(Recorder(written), Target("kueueweb", "visibility")).write(None)
+    assert {each["metadata"]["name"]: each["spec"] for each in written} == services
+    [service] = [each for each in found if each["kind"] == "Service"]
+    assert service["metadata"]["name"] == services[f"v1beta2.{VISIBILITY}"]["service"]["name"]
 
 
 def test_the_webhook_writes_its_own_configurations_and_certificates_and_nothing_else() -> None:

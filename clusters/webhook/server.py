@@ -7,20 +7,22 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import uvicorn
 
 from accounts.heartbeat import touch_heartbeat
 from clusters.client import ClusterClient, ClusterError
-from clusters.webhook.application import WebhookApplication
+from clusters.webhook.application import Receive, Scope, Send
 from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.configurations import Target, webhook_configurations
 
 _log = logging.getLogger(__name__)
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REFRESH_SECONDS: Final = 60.0
 
@@ -51,6 +53,13 @@ def given(certificate: Path, key: Path, authorities: Path | None) -> Callable[[]
     )
 
 
+class Registers(Protocol):
+    """Tells the cluster where we are."""
+
+    def write(self, authorities: bytes | None) -> None:
+        """Raises ClusterError."""
+
+
 class Registration:
     """Keeps the webhook configurations of a cluster as they should be, unless nothing there is ours to write."""
 
@@ -72,13 +81,16 @@ class WebhookServer:
 
     def __init__(
         self,
-        application: WebhookApplication,
+        application: Application,
         listening: socket.socket,
         current: Callable[[], Served],
-        registration: Registration | None,
+        registration: Registers | None,
         grace_seconds: int = 5,
+        *,
+        callers: Callable[[], bytes] | None = None,
     ) -> None:
-        """`grace_seconds`: for open requests at the end.
+        """`grace_seconds`: for open requests at the end. `callers`: who must have signed a caller's certificate, in
+        PEM; None: anybody may call.
 
         Raises ClusterError or OSError where there is no certificate to be had.
         """
@@ -89,6 +101,8 @@ class WebhookServer:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._folder = tempfile.TemporaryDirectory(prefix="webhook-")
         self._served = current()
+        self._callers = callers
+        self._trusted = b"" if callers is None else callers()
         self._config = uvicorn.Config(
             application,
             loop="asyncio",  # uvloop does not end while a TLS connection that was cut off is being closed
@@ -99,6 +113,8 @@ class WebhookServer:
             proxy_headers=False,
             ssl_certfile=self._write("tls.crt", self._served.certificate),
             ssl_keyfile=self._write("tls.key", self._served.key),
+            ssl_ca_certs=None if callers is None else self._write("callers.crt", self._trusted),
+            ssl_cert_reqs=ssl.CERT_NONE if callers is None else ssl.CERT_REQUIRED,
             timeout_graceful_shutdown=grace_seconds,
             timeout_keep_alive=75,
         )
@@ -123,6 +139,10 @@ class WebhookServer:
         """Tells the cluster where we are, then serves the certificate that it can check by now. Raises ClusterError or
         OSError."""
         now = self._current()
+        trusted = b"" if self._callers is None else self._callers()
+        if trusted != self._trusted:
+            self._context.load_verify_locations(cadata=trusted.decode())
+            self._trusted = trusted
         if self._registration is not None:
             self._registration.write(now.authorities)
         if now != self._served:

@@ -88,19 +88,27 @@ def workload_manifest(row: Workload) -> dict[str, Any]:
     """The manifest of a workload, with what an API server adds and its status: where it is in its life."""
     written = write_workload(workload_spec(row))
     written["metadata"] |= server_metadata(row)
-    if row.job is not None:
-        written["metadata"]["ownerReferences"] = [
-            {
-                "apiVersion": row.job.manifest.get("apiVersion", ""),
-                "kind": row.job.kind,
-                "name": row.job.name,
-                "uid": str(row.job.uid),
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
+    owners = owner_references(row)
+    if owners:
+        written["metadata"]["ownerReferences"] = owners
     status = workload_status(row)
     return {**written, "status": status} if status else written
+
+
+def owner_references(row: Workload) -> list[dict[str, Any]]:
+    """The job of a workload, as the object that owns it."""
+    if row.job is None:
+        return []
+    return [
+        {
+            "apiVersion": row.job.manifest.get("apiVersion", ""),
+            "kind": row.job.kind,
+            "name": row.job.name,
+            "uid": str(row.job.uid),
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
 
 
 def workload_status(row: Workload) -> Status:

@@ -1,0 +1,61 @@
+"""`manage.py visibility`: who waits in which place, for `kubectl` and kueuectl."""
+
+from __future__ import annotations
+
+import socket
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import Cluster
+from accounts.outages import patiently
+from clusters.client import ClusterError
+from clusters.connection import client_for
+from clusters.webhook.certificate_store import CertificateStore
+from clusters.webhook.configurations import Target
+from clusters.webhook.server import WebhookServer, made_by
+from clusters.webhook.visibility import ApiServices, VisibilityApplication, front_proxy_authorities
+
+_BACKLOG = 128
+
+
+class Command(BaseCommand):
+    """Runs until SIGINT or SIGTERM."""
+
+    help = "Serve Kueue's visibility API of a cluster over TLS to its API server, and to nobody else."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
+        parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")  # noqa: S104 - the API server comes from outside
+        parser.add_argument("--port", type=int, default=8082, help="port to listen on (default: %(default)s)")
+        parser.add_argument("--namespace", default="kueueweb", help="of the Service and the Secret (%(default)s)")
+        parser.add_argument("--service", default="visibility", help="by which the API server finds us (%(default)s)")
+        parser.add_argument("--secret", default="visibility-certificates", help="where certificates are kept")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster = patiently(Cluster.objects.filter(name=options["cluster"]).first)
+        if cluster is None:
+            raise CommandError(f"There is no cluster {options['cluster']!r}.")
+        if cluster.is_mirrored:
+            raise CommandError(f"Cluster {cluster.name} is in mode {cluster.mode}: its Kueue serves this itself.")
+        target = Target(options["namespace"], options["service"])
+        host = f"{target.service}.{target.namespace}.svc"
+        try:
+            listening = socket.create_server((options["host"], options["port"]), backlog=_BACKLOG)
+            client = client_for(cluster)
+            store = CertificateStore(client, target.namespace, options["secret"], [host], lambda: datetime.now(UTC))
+            server = WebhookServer(
+                VisibilityApplication(cluster),
+                listening,
+                made_by(store),
+                ApiServices(client, target),
+                callers=partial(front_proxy_authorities, client),
+            )
+        except (ClusterError, OSError, OverflowError) as error:
+            raise CommandError(f"Cluster {cluster.name}: {error}") from error
+        self.stdout.write(f"visibility API of {cluster.name} on port {listening.getsockname()[1]}")
+        self.stdout.flush()
+        server.run()
