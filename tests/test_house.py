@@ -19,7 +19,7 @@ PACKAGES = (
     "scheduler",
     "scheduling",
 )
-MAX_MODULES = 23
+MAX_MODULES = 22
 """About twenty: a fuller folder wants rooms."""
 MAX_FILES = 22
 """In a folder of the front end, tests and styles included."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.controller import reconcile
@@ -31,7 +32,6 @@ from clusters.jobs.framework.pod_sets import pod_defaults, requests_per_pod
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.pod import ManagedPod, Pod, group_name_of
 from clusters.jobs.kinds.pod_group import PodGroup
-from clusters.jobs.kinds.serving import ServingKind
 from clusters.jobs.registry import KINDS
 from scheduling.manifest.merge_patch import merge_patch
 from scheduling.model.selectors import LabelSelector

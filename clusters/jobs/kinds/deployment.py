@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clusters.jobs.families.serving import ServingKind, check_selector
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors
 from clusters.jobs.framework.job_kind import integer_at
@@ -9,7 +10,6 @@ from clusters.jobs.framework.manifest import JsonObject, mapping_at, set_label
 from clusters.jobs.framework.pod_sets import MAIN
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.pod import pod_set_of
-from clusters.jobs.kinds.serving import ServingKind, check_selector
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import WorkloadsPer
 

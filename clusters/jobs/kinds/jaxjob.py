@@ -1,6 +1,6 @@
 """kubeflow.org/v1 JAXJob."""
 
-from clusters.jobs.kinds.kubeflow import ReplicaSpecsJob
+from clusters.jobs.families.kubeflow import ReplicaSpecsJob
 
 
 class JAXJob(ReplicaSpecsJob):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clusters.jobs.families.serving import MULTIKUEUE_ORIGIN, ServingKind, check_same_role, is_of_old_revision, let_run
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors, JobError, distinct, immutable, invalid
 from clusters.jobs.framework.identity import is_managed, queue_name_of
@@ -31,7 +32,6 @@ from clusters.jobs.framework.topology import PodLabels
 from clusters.jobs.framework.workloads import follow_gates, name_for, priority_of, set_priority, update_priorities
 from clusters.jobs.kinds.pod import is_gated, is_terminated
 from clusters.jobs.kinds.pod_group import group_workload
-from clusters.jobs.kinds.serving import MULTIKUEUE_ORIGIN, ServingKind, check_same_role, is_of_old_revision, let_run
 from clusters.jobs.kinds.statefulset import name_owner
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import WorkloadsPer

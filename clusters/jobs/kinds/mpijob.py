@@ -1,8 +1,8 @@
 """kubeflow.org/v2beta1 MPIJob."""
 
+from clusters.jobs.families.kubeflow import ReplicaSpecsJob
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.manifest import JsonObject, annotations_of, dig, mapping_at, set_annotation
-from clusters.jobs.kinds.kubeflow import ReplicaSpecsJob
 from queues.manifests import kueue_keys as keys
 
 

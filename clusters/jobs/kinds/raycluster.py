@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from clusters.jobs.families.ray import RAY_CLUSTER_LABEL, RayJobKind
 from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER, JobContext
 from clusters.jobs.framework.errors import FieldErrors, forbidden, invalid
 from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind, Outcome
 from clusters.jobs.framework.manifest import JsonObject, dig, name_of
 from clusters.jobs.framework.scheduling_gates import has_gate
-from clusters.jobs.kinds.ray import RAY_CLUSTER_LABEL, RayJobKind
 from queues.manifests import kueue_keys as keys
 
 

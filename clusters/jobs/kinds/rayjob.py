@@ -6,12 +6,12 @@ import copy
 from collections.abc import Sequence
 from typing import Final
 
+from clusters.jobs.families.ray import RAY_CLUSTER_LABEL, RayJobKind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors, JobError, invalid, required
 from clusters.jobs.framework.job_kind import Outcome, TemplateSite
 from clusters.jobs.framework.manifest import JsonObject, dig, mapping_at
 from clusters.jobs.framework.pod_set_info import PodSetInfo
-from clusters.jobs.kinds.ray import RAY_CLUSTER_LABEL, RayJobKind
 
 _SUBMITTER: Final = "submitter"
 _CONTAINER: Final = "ray-job-submitter"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from clusters.jobs.families.ray import RAY_CLUSTER_LABEL, RayJobKind, survives_its_head
 from clusters.jobs.framework.conditions import is_true
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.job_kind import Outcome
 from clusters.jobs.framework.manifest import JsonObject, annotations_of, dig, is_being_deleted
-from clusters.jobs.kinds.ray import RAY_CLUSTER_LABEL, RayJobKind, survives_its_head
 
 
 class RayService(RayJobKind):

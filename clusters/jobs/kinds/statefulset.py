@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from clusters.jobs.families.serving import (
+    MULTIKUEUE_ORIGIN,
+    ServingKind,
+    annotated_parent,
+    check_same_role,
+    check_selector,
+    is_of_old_revision,
+    let_run,
+)
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors, forbidden, immutable
@@ -30,15 +39,6 @@ from clusters.jobs.framework.topology import PodLabels
 from clusters.jobs.framework.workloads import follow_gates, name_for, priority_of, set_priority
 from clusters.jobs.kinds.pod import group_name_of, is_terminated
 from clusters.jobs.kinds.pod_group import group_workload
-from clusters.jobs.kinds.serving import (
-    MULTIKUEUE_ORIGIN,
-    ServingKind,
-    annotated_parent,
-    check_same_role,
-    check_selector,
-    is_of_old_revision,
-    let_run,
-)
 from queues.manifests import kueue_keys as keys
 
 _POD_INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"

@@ -1,0 +1,1 @@
+"""What kinds of one family share: those of Kubeflow, of Ray, and those that serve."""
