@@ -36,6 +36,10 @@ fuzz: $(VENV)/.dev ## properties with time to spare: 2,000 examples each, two le
 	$(BIN)/python -m pytest -n $(JOBS) tests/acceptance/test_new_leader.py --hypothesis-profile=long $(ARGS)
 	$(BIN)/python -m pytest tests/kueueweb/test_fuzz.py --hypothesis-profile=long $(ARGS)
 
+.PHONY: fuzz-api
+fuzz-api: $(VENV)/.dev ## schemathesis over every operation as admin, tenant and nobody (half an hour; ARGS="--roles tenant")
+	$(BIN)/python -m tests.acceptance.fuzz_api $(ARGS)
+
 .PHONY: test-crash
 test-crash: $(VENV)/.dev ## kill -9 of every process at random, under load (30 minutes; ARGS="--minutes 5 --seed 1")
 	$(BIN)/python -m tests.acceptance.crash $(ARGS)

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
+from accounts.api.fields import Text
 from accounts.api.tokens import NewTokenSerializer, new_token, require_whole
 from accounts.services import device_login
 from accounts.services.actor import act_as
@@ -40,7 +41,7 @@ class CodeThrottle(SimpleRateThrottle):
 class DeviceAskSerializer(serializers.Serializer[Any]):
     """Who asks."""
 
-    name = serializers.CharField(max_length=100, default="kueueweb", help_text="What the token will be called.")
+    name = Text(max_length=100, default="kueueweb", help_text="What the token will be called.")
 
 
 class DeviceCodesSerializer(serializers.Serializer[Any]):
@@ -57,7 +58,7 @@ class DeviceCodesSerializer(serializers.Serializer[Any]):
 class DeviceCodeSerializer(serializers.Serializer[Any]):
     """The code that only the command knows."""
 
-    device_code = serializers.CharField(max_length=100)
+    device_code = Text(max_length=100)
 
 
 class DeviceRequestSerializer(serializers.Serializer[Any]):

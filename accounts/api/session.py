@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api.fields import Text
 from accounts.api.throttling import AddressLoginThrottle, LoginThrottle, NameLoginThrottle
 from accounts.models import AuditVerb, ClusterMode, Role
 from accounts.services.access import access_of, bindings_of, clusters_of
@@ -34,8 +35,8 @@ class InvalidCredentials(APIException):
 class CredentialsSerializer(serializers.Serializer[Any]):
     """A user name and a password."""
 
-    username = serializers.CharField(max_length=150)
-    password = serializers.CharField(max_length=1000, trim_whitespace=False, write_only=True)
+    username = Text(max_length=150)
+    password = Text(max_length=1000, trim_whitespace=False, write_only=True)
 
 
 class UserSerializer(serializers.Serializer[Any]):

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.api.fields import Text
 from accounts.api.session import CredentialsSerializer, PasswordView
 from accounts.exceptions import NotPermitted
 from accounts.models import TokenDetails, TokenScope
@@ -25,18 +26,14 @@ from accounts.services.tokens import create_token, revoke_token, revoke_tokens, 
 class TokenWishSerializer(serializers.Serializer[Any]):
     """What the token is for, and what it may be used for: never more than its user may do."""
 
-    name = serializers.CharField(max_length=100, default="", allow_blank=True, help_text="What the token is for.")
+    name = Text(max_length=100, default="", allow_blank=True, help_text="What the token is for.")
     scope = serializers.ChoiceField(
         [scope.value for scope in TokenScope],
         default=TokenScope.ADMINISTER.value,
         help_text="`metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.",
     )
-    namespaces = serializers.ListField(
-        child=serializers.CharField(max_length=63), default=list, help_text="Only these; empty: all."
-    )
-    clusters = serializers.ListField(
-        child=serializers.CharField(max_length=63), default=list, help_text="Only these; empty: all."
-    )
+    namespaces = serializers.ListField(child=Text(max_length=63), default=list, help_text="Only these; empty: all.")
+    clusters = serializers.ListField(child=Text(max_length=63), default=list, help_text="Only these; empty: all.")
     days = serializers.IntegerField(
         min_value=1, required=False, allow_null=True, help_text="How long it lives; at most TOKEN_DAYS, the default."
     )

@@ -145,7 +145,7 @@ def _sent(request: Any, path: str) -> Any:
         return request.query_params[path]
     try:
         body = request.data
-    except drf.APIException:  # it cannot be read, which is what the error says
+    except (drf.APIException, queues.KueuewebError):  # it cannot be read
         return None
     value = body.get(path) if isinstance(body, Mapping) else None
     return None if path in _SECRET or not _fits_json(value) else value

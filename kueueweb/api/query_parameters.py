@@ -1,18 +1,22 @@
-"""Refuses query parameters that an address does not know, on reads and writes alike.
+"""Refuses query parameters that an address does not know or cannot read, on reads and writes alike.
 
-A filter that is none would list everything, and `?dry_run=true` where nothing can be tried would store it. What an
-address knows is what its operation in the OpenAPI document has, worked out when it is first asked with a parameter.
+A filter that is none would list everything, `?healthy=maybe` and `?until=` would too, and `?dry_run=true` where nothing
+can be tried would store it. What an address knows is what its operation in the OpenAPI document has, worked out when it
+is first asked with a parameter.
 """
 
 from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.dateparse import parse_datetime
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.settings import spectacular_settings
 
@@ -23,6 +27,8 @@ _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _lock = threading.Lock()
 
 View = Callable[..., Any]
+Parameters = Mapping[str, Mapping[str, Any]]
+"""Names of query parameters with the schemas of their values."""
 
 
 class RefuseUnknownParameters:
@@ -44,16 +50,60 @@ class RefuseUnknownParameters:
         known = known_parameters(view, request.method)
         if known is None:
             return None
-        # Clients name the cluster in every request, also where none is concerned.
-        unknown = [name for name in request.GET if name not in known and name != "cluster"]
-        errors = [located(_mistake(name, str(request.GET[name]), known)) for name in unknown]
+        mistakes = [mistake for name, values in request.GET.lists() if (mistake := _check(name, values, known))]
+        errors = [located(mistake) for mistake in mistakes]
         if not errors:
             return None
         message = f"{errors[0]['path']}: {errors[0]['rule']}"
         return JsonResponse(error_body("Invalid", message, errors), status=400)
 
 
-def _mistake(name: str, value: str, known: frozenset[str]) -> LocatedError:
+def _check(name: str, values: Sequence[Any], known: Parameters) -> LocatedError | None:
+    if name not in known:
+        # Clients name the cluster in every request, also where none is concerned.
+        return None if name == "cluster" else _unknown(name, str(values[-1]), known)
+    schema = known[name]
+    if len(values) > 1 and schema.get("type") != "array":
+        rule = f"Duplicate value: it was given {len(values)} times"
+        return LocatedError(0, name, values, rule, "Give it once.", MistakeReason.DUPLICATE)
+    form = _FORMS.get(str(schema.get("format") or schema.get("type")))
+    if form is None or all(form.reads(str(value)) for value in values):
+        return None
+    return LocatedError(0, name, values[-1], f"must be {form.asks_for}", form.remedy, MistakeReason.INVALID)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a value of a type is written."""
+
+    reads: Callable[[str], bool]
+    asks_for: str
+    remedy: str
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return parse_datetime(text) is not None
+    except ValueError:  # well written, and no time: 30 February
+        return False
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+_FORMS: Final = {
+    "boolean": _Form(lambda text: text.lower() in {"true", "false"}, "true or false", "Write true or false."),
+    "date-time": _Form(_is_time, "a time of RFC 3339", "Write it like 2026-01-05T09:00:00Z."),
+    "uuid": _Form(_is_uuid, "a UUID", "Take it from what names the object."),
+}
+
+
+def _unknown(name: str, value: str, known: Parameters) -> LocatedError:
     close = difflib.get_close_matches(name, known, n=1)
     remedy = f'Did you mean "{close[0]}"?' if close else "Leave it out."
     rule = f"unknown query parameter; this address takes {', '.join(sorted(known)) or 'none'}"
@@ -61,8 +111,8 @@ def _mistake(name: str, value: str, known: frozenset[str]) -> LocatedError:
 
 
 @cache
-def known_parameters(view: View, method: str) -> frozenset[str] | None:
-    """The names of an operation's query parameters; None for what is no operation of the API."""
+def known_parameters(view: View, method: str) -> Parameters | None:
+    """An operation's query parameters and their schemas; None for what is no operation of the API."""
     found = _operations().get((view, method))
     if found is None:
         return None
@@ -77,7 +127,7 @@ def known_parameters(view: View, method: str) -> frozenset[str] | None:
         prefix = f"^{spectacular_settings.SCHEMA_PATH_PREFIX}"
         operation = described.schema.get_operation(path, pattern, prefix, method, generator.registry)
     parameters = (operation or {}).get("parameters", [])
-    return frozenset(parameter["name"] for parameter in parameters if parameter["in"] == "query")
+    return {parameter["name"]: parameter["schema"] for parameter in parameters if parameter["in"] == "query"}
 
 
 @cache

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from accounts.api.fields import Text
 from scheduling.model.vocabulary import ConditionStatus, FinishedReason, WorkloadStatus
 
 Shape = serializers.Serializer[Any]
@@ -186,8 +187,8 @@ class CreatedSerializer(Shape):
 class KeySerializer(Shape):
     """Names a workload."""
 
-    namespace = serializers.CharField()
-    name = serializers.CharField()
+    namespace = Text()
+    name = Text()
 
 
 class KeysSerializer(Shape):
@@ -202,7 +203,7 @@ class FinishSerializer(KeysSerializer):
     reason = serializers.ChoiceField(
         [reason.value for reason in FinishedReason], default=FinishedReason.SUCCEEDED.value
     )
-    message = serializers.CharField(required=False, allow_blank=True, max_length=1024, default="")
+    message = Text(required=False, allow_blank=True, max_length=1024, default="")
 
 
 class SkippedSerializer(KeySerializer):

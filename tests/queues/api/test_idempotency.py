@@ -33,6 +33,16 @@ def test_the_answer_comes_again_and_nothing_is_done_twice(bob: SchemaClient, clu
     assert Workload.objects.count() == 6
 
 
+def test_a_key_that_is_none_is_refused_whatever_the_body(bob: SchemaClient, cluster: Cluster) -> None:
+    """It was a server error where the body could not be read either: what was sent is looked up for the message."""
+    for body in ("- null\n", "a: [", "{}"):
+        answer = bob.generic(
+            "POST", "/api/v1/workloads/", body, content_type="application/yaml", HTTP_IDEMPOTENCY_KEY="\u00fc"
+        )
+        assert answer.status_code == 400
+        assert [mistake["path"] for mistake in answer.json()["errors"]] == ["Idempotency-Key"]
+
+
 def test_another_body_under_the_key_is_a_conflict(bob: SchemaClient, cluster: Cluster) -> None:
     bob.post("/api/v1/workloads/", BATCH, format="json", HTTP_IDEMPOTENCY_KEY="k1")
     answer = bob.post("/api/v1/workloads/", BATCH[:1], format="json", HTTP_IDEMPOTENCY_KEY="k1")

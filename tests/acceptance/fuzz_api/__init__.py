@@ -1,0 +1,1 @@
+"""schemathesis over the whole API: `python -m tests.acceptance.fuzz_api`."""
