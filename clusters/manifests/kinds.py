@@ -88,17 +88,6 @@ KINDS: Final[Mapping[str, ManifestKind]] = {
     )
 }
 
-FOREIGN_GROUPS: Final = {
-    "batch.volcano.sh": "Volcano",
-    "scheduling.volcano.sh": "Volcano",
-    "bus.volcano.sh": "Volcano",
-    "autoscaling": "Kubernetes",
-    "kueue.x-k8s.io": "Kueue",
-    "apps": "Kubernetes",
-    "": "Kubernetes",
-}
-"""API group -> its project, used in the error message for unsupported kinds."""
-
 
 def group_of(api_version: str) -> str:
     """`batch/v1` -> `batch`; the core group is empty."""

@@ -12,7 +12,8 @@ from accounts.services.apply_result import Submitted
 from clusters.jobs.framework.store import Objects
 from clusters.jobs.owned_keys import owned_paths
 from clusters.jobs.registry import JOB_KINDS
-from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, JobDocumentKind, group_of, version_of
+from clusters.manifests.foreign_kinds import FOREIGN_GROUPS, REPLACEMENTS
+from clusters.manifests.kinds import KINDS, JobDocumentKind, group_of, version_of
 from queues.manifests.bounds import size_mistake
 from queues.manifests.documents import Document
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ObjectMeta, ValidationReport
@@ -135,11 +136,14 @@ def _refuse_kind(top: FieldReader, api_version: str, name: str) -> None:
             MistakeReason.UNSUPPORTED_KIND,
         )
         return
-    owner = FOREIGN_GROUPS.get(group_of(api_version))
+    group = group_of(api_version)
+    owner = FOREIGN_GROUPS.get(group)
     whose = f"{name} of {owner} ({api_version})" if owner else f"{api_version} {name}"
-    known = ", ".join(KINDS)
-    hint = suggestion(name, KINDS) if kind is None and owner in (None, "Kueue") else ""
-    remedy = f"{f'{hint} ' if hint.startswith('Did you mean') else ''}Leave it out of this call. Supported are {known}."
+    instead = REPLACEMENTS.get((group, name))
+    if instead is None:
+        hint = suggestion(name, KINDS) if kind is None and owner in (None, "Kueue") else ""
+        instead = f"{f'{hint} ' if hint.startswith('Did you mean') else ''}Leave it out of this call"
+    remedy = f"{instead}. Supported are {', '.join(KINDS)}."
     top.error("kind", f"Unsupported value: {whose}", remedy, MistakeReason.UNSUPPORTED_KIND)
 
 

@@ -1,0 +1,43 @@
+"""Kinds of other projects: whose they are, and what to write instead of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+FOREIGN_GROUPS: Final[Mapping[str, str]] = {
+    "batch.volcano.sh": "Volcano",
+    "scheduling.volcano.sh": "Volcano",
+    "bus.volcano.sh": "Volcano",
+    "flow.volcano.sh": "Volcano",
+    "autoscaling": "Kubernetes",
+    "kueue.x-k8s.io": "Kueue",
+    "apps": "Kubernetes",
+    "": "Kubernetes",
+}
+"""API group -> its project, used in the error message for unsupported kinds."""
+
+_LEFT_TO_THE_CLUSTER: Final = "Leave it out of this call, and apply it with kubectl"
+_ONE_CLUSTER: Final = (
+    "Jobs run in the cluster that they are applied to. Leave it out of this call: the queues beside it are taken "
+    "without it"
+)
+REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
+    ("batch.volcano.sh", "Job"): "Write it as a JobSet with a replicated job for each task, or as a Job: either starts "
+    "whole or not at all",
+    ("batch.volcano.sh", "CronJob"): "Write it as a CronJob of batch/v1 whose jobTemplate names a queue",
+    ("scheduling.volcano.sh", "PodGroup"): "Write its name as the label kueue.x-k8s.io/pod-group-name of its pods, and "
+    "minMember as their annotation kueue.x-k8s.io/pod-group-total-count",
+    ("scheduling.volcano.sh", "Queue"): "Write it as a ClusterQueue and a LocalQueue: deserved is nominalQuota, "
+    "capability is nominalQuota plus borrowingLimit, guarantee is nominalQuota less lendingLimit, weight is "
+    "fairSharing.weight",
+    ("apps", "ReplicaSet"): "Write it as a Deployment, which has ReplicaSets of its own",
+    ("autoscaling", "HorizontalPodAutoscaler"): f"{_LEFT_TO_THE_CLUSTER}: the workloads of its Deployment follow",
+    ("kueue.x-k8s.io", "MultiKueueConfig"): _ONE_CLUSTER,
+    ("kueue.x-k8s.io", "MultiKueueCluster"): _ONE_CLUSTER,
+    ("argoproj.io", "Workflow"): "Leave it out of this call: label its pods with a queue, and they are workloads",
+    ("argoproj.io", "WorkflowTemplate"): "Leave it out of this call: label its pods with a queue, and they are "
+    "workloads",
+    ("tekton.dev", "PipelineRun"): "Leave it out of this call: label its pods with a queue, and they are workloads",
+}
+"""(API group, kind) -> what to do instead."""
