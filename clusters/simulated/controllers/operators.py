@@ -84,6 +84,7 @@ class OperatedJobController:
                     self._environment.delete("pods", pod)
         else:
             self._make_missing(job, content, sites, {name_of(pod) for pod in pods})
+            self._remove_others(job, sites, pods)
         if not ended:
             tallies = [self._tally(site, self._pods(job)) for site in sites]
             status = {**(job.get("status") or {}), **self._report(job, tallies, suspended, self._environment.now())}
@@ -97,12 +98,18 @@ class OperatedJobController:
     def _make_missing(self, job: JsonObject, content: JsonObject, sites: list[TemplateSite], there: set[str]) -> None:
         injected = _injected(content)
         for number, site in enumerate(sites):
-            for index in range(site.count):
-                name = f"{name_of(job)}-{site.name.lower()}-{index}"[-63:].lstrip("-.")
+            for index, name in enumerate(_pod_names(job, site)):
                 if name not in there:
                     more = injected[number] if number < len(injected) else {}
                     pod = _pod(job, site, name, index, more, serves=self._rules.serves)
                     self._environment.create("pods", pod, self._manager)
+
+    def _remove_others(self, job: JsonObject, sites: list[TemplateSite], pods: list[JsonObject]) -> None:
+        """Those that a smaller job wants no more."""
+        wanted = {name for site in sites for name in _pod_names(job, site)}
+        for pod in pods:
+            if name_of(pod) not in wanted and is_active(pod):
+                self._environment.delete("pods", pod)
 
     @staticmethod
     def _tally(site: TemplateSite, pods: list[JsonObject]) -> Tally:
@@ -115,6 +122,10 @@ class OperatedJobController:
             tally.succeeded += phase_of(pod) == "Succeeded"
             tally.failed += phase_of(pod) == "Failed" and not is_deleting(pod)
         return tally
+
+
+def _pod_names(job: JsonObject, site: TemplateSite) -> list[str]:
+    return [f"{name_of(job)}-{site.name.lower()}-{index}"[-63:].lstrip("-.") for index in range(site.count)]
 
 
 def _injected(content: JsonObject) -> list[JsonObject]:
@@ -280,7 +291,8 @@ def _report_spark(job: JsonObject, tallies: list[Tally], suspended: bool, now: f
         state = "COMPLETED" if _is_done(tallies) else "RUNNING"
     executors = next((tally for tally in tallies if tally.name == "executor"), Tally("executor", 0))
     running = {f"{name_of(job)}-exec-{index}": "RUNNING" for index in range(executors.ready)}
-    return {"applicationState": {"state": state}, "executorState": running}
+    driver = {"podName": f"{name_of(job)}-driver"}
+    return {"applicationState": {"state": state}, "driverInfo": driver, "executorState": running}
 
 
 REPORTS: Final[Mapping[str, Report]] = {
