@@ -8,12 +8,14 @@ from rest_framework.permissions import IsAuthenticated
 from kueueweb.api import errors, frontend
 from kueueweb.api.admin_login import admin_login
 from kueueweb.api.docs import api_docs
+from kueueweb.api.preview import PreviewView
 from scheduler.api.metrics.views import MetricsView
 
 _api: list[URLPattern | URLResolver] = [
     path("", include("accounts.api.urls")),
     path("schema/", SpectacularAPIView.as_view(permission_classes=[IsAuthenticated]), name="schema"),
     path("docs/", api_docs),
+    path("preview/", PreviewView.as_view()),
     path("", include("queues.api.urls")),
     path("", include("gpus.api.urls")),
     path("", include("scheduler.api.urls")),

@@ -137,7 +137,7 @@ class ManifestsView(ClusterView):
             force=flag(request, "force"),
             skip_unsupported=flag(request, "skip_unsupported"),
         )
-        return Response(_result_json(result))
+        return Response(result_json(result))
 
 
 class MarkedSerializer(serializers.Serializer[Any]):
@@ -227,7 +227,8 @@ def _wants_json(request: Request) -> bool:
     return request.query_params.get("format") == "json" or (_JSON in accepts and _YAML not in accepts)
 
 
-def _result_json(result: ApplyResult) -> dict[str, Any]:
+def result_json(result: ApplyResult) -> dict[str, Any]:
+    """What an apply did, as `ApplyResultSerializer` has it."""
     keys = [{"kind": applied.kind, "namespace": applied.namespace, "name": applied.name} for applied in result.objects]
     return {
         "dry_run": result.dry_run,

@@ -11,6 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.models import Cluster
+from accounts.services.access import Access
 from queues.models import Workload
 from queues.services.visibility import Reader, visibility_of
 from scheduler.store.kept_world import kept_world
@@ -137,33 +139,34 @@ class ExplanationView(ClusterView):
         with kept_world(self.cluster, time.time()) as world:
             key = f"{namespace}/{name}"
             found = FINISHED if world.workload(key) is None else world.explain(key)
-        return Response(self._shown(found))
+        return Response(explanation_json(found, self.access, self.cluster))
 
-    def _shown(self, found: Explanation) -> dict[str, Any]:
-        """Workloads of namespaces and ClusterQueues that the reader may not see have no name; their numbers stay."""
-        visible = visibility_of(self.access, self.cluster)
 
-        def queue(name: str) -> str:
-            return name if visible.sees_queue(name) else ""
+def explanation_json(found: Explanation, access: Access, cluster: Cluster) -> dict[str, Any]:
+    """Workloads of namespaces and ClusterQueues that the reader may not see have no name; their numbers stay."""
+    visible = visibility_of(access, cluster)
 
-        def others(rows: Iterable[Other]) -> list[dict[str, Any]]:
-            return [
-                asdict(row)
-                | {
-                    "workload": row.workload if self.access.sees(row.workload.partition("/")[0]) else "",
-                    "cluster_queue": queue(row.cluster_queue),
-                }
-                for row in rows
-            ]
+    def queue(name: str) -> str:
+        return name if visible.sees_queue(name) else ""
 
-        return asdict(found) | {
-            "message": Reader(self.access, self.cluster).message(found.message),
-            "ahead": others(found.ahead),
-            "contenders": others(found.contenders),
-            "workload_holders": others(found.workload_holders),
-            "victims": others(found.victims),
-            "queue_holders": [asdict(row) | {"cluster_queue": queue(row.cluster_queue)} for row in found.queue_holders],
-        }
+    def others(rows: Iterable[Other]) -> list[dict[str, Any]]:
+        return [
+            asdict(row)
+            | {
+                "workload": row.workload if access.sees(row.workload.partition("/")[0]) else "",
+                "cluster_queue": queue(row.cluster_queue),
+            }
+            for row in rows
+        ]
+
+    return asdict(found) | {
+        "message": Reader(access, cluster).message(found.message),
+        "ahead": others(found.ahead),
+        "contenders": others(found.contenders),
+        "workload_holders": others(found.workload_holders),
+        "victims": others(found.victims),
+        "queue_holders": [asdict(row) | {"cluster_queue": queue(row.cluster_queue)} for row in found.queue_holders],
+    }
 
 
 FINISHED = Explanation(WaitState.HOLDS_QUOTA, Rule.NONE, "Finished", "It has finished.")

@@ -181,6 +181,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "PUT workloads/{namespace}/{name}/admission-checks/{check}/": (ADMIN, {"state": "Ready"}),
     "DELETE workloads/{namespace}/{name}/": (SUBMITTERS, None),
     "POST manifests/": (SUBMITTERS, MANIFEST),
+    "POST preview/": (SUBMITTERS, MANIFEST),
     "GET manifests/{kind}/": (EVERYBODY, None),
     "GET manifests/{kind}/{name}/": (EVERYBODY, None),
     "GET manifests/{kind}/{namespace}/{name}/": (TENANTS, None),

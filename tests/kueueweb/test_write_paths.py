@@ -115,6 +115,7 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("patch", "devices/{uuid}/"): Write({"cordoned": True}),
     ("patch", "nodes/{name}/"): Write({"cordoned": True}),
     ("post", "manifests/"): Write(JOB, "application/yaml", again=codes(409)),
+    ("post", "preview/"): Write(JOB, "application/yaml", again=codes(409)),
     ("post", "workloads/"): Write(
         {"namespace": "team-a", "name": "two", "queue_name": "local", "pod_sets": [{"requests": {"cpu": "1"}}]},
         right=codes(201), again=codes(400, 409),

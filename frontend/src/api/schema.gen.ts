@@ -937,6 +937,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/preview/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored. */
+        post: operations["preview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/prices/": {
         parameters: {
             query?: never;
@@ -2179,6 +2196,18 @@ export interface components {
              * @description Since its last kernel: how long it idles.
              */
             last_kernel_seconds: number | null;
+        };
+        /** @description What an hour in one flavor costs. */
+        Cost: {
+            pod_sets: string[];
+            flavor: string;
+            /**
+             * Format: double
+             * @description Of all its pods together.
+             */
+            per_hour: number;
+            /** @description Whether it holds whole devices; a slice is charged by the larger of its shares. */
+            is_upper_bound: boolean;
         };
         /** @description What a submission stored, in its order. */
         Created: {
@@ -3892,6 +3921,20 @@ export interface components {
             within_cluster_queue?: components["schemas"]["WithinClusterQueueEnum"];
             reclaim_within_cohort?: components["schemas"]["ReclaimWithinCohortEnum"];
             borrow_within_cohort?: components["schemas"]["BorrowWithinCohortRequest"];
+        };
+        /** @description What a submission would come to now. */
+        Preview: {
+            result: components["schemas"]["ApplyResult"];
+            /** @description Empty: no prices are set. */
+            currency: string;
+            workloads: components["schemas"]["PreviewedWorkload"][];
+        };
+        /** @description A workload that the submission would make. */
+        PreviewedWorkload: {
+            namespace: string;
+            name: string;
+            explanation: components["schemas"]["Explanation"];
+            costs: components["schemas"]["Cost"][];
         };
         /** @description The price of a resource for an hour: of a core, a GiB, one of anything else. */
         Price: {
@@ -13724,6 +13767,127 @@ export interface operations {
             };
             /** @description The address does not take this method. */
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    preview: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/yaml": string;
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preview"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

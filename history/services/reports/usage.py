@@ -123,13 +123,14 @@ def _quota_hours(request: Request) -> dict[tuple[Any, Any, Any], float]:
     return {
         (line.name, line.flavor, line.resource): round(
             sum(value for value in line.values if value is not None)
-            / _per_unit(line.resource) * reader.window.step / 3600, 4,
+            / per_unit(line.resource) * reader.window.step / 3600, 4,
         )
         for line in lines
     }  # fmt: skip
 
 
-def _per_unit(resource: str) -> int:
+def per_unit(resource: str) -> int:
+    """Base units to one core, one GiB, one of anything else."""
     if resource == "cpu":
         return 1000
     return 2**30 if resource in {"memory", "ephemeral-storage", "storage"} or resource.startswith("hugepages-") else 1
