@@ -283,6 +283,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     return answer(response, page(size !== undefined && size.nodes > 0 ? makeNotifications(Date.now()) : []));
   if (kind === "notification-rules")
     return answer(response, page(size !== undefined && size.nodes > 0 ? NOTIFICATION_RULES : []));
+  if (kind === "preview") {
+    const applied = { dry_run: true, objects: [], warnings: [], skipped: [] };
+    return answer(response, { result: applied, currency: "EUR", workloads: [] });
+  }
   if (kind === "drift") return answer(response, page([]));
   if (kind === "devices") return answer(response, page([]));
   if (kind === "fragmentation") {

@@ -1,7 +1,7 @@
 /** Manifests: YAML in and out, which the typed client does not speak. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { send } from "./client";
-import type { ApplyResult } from "./types";
+import type { ApplyResult, Preview } from "./types";
 import { type WorkloadReference, workloadKeys } from "./workloads";
 
 function address(path: string, query: Record<string, string>): string {
@@ -14,6 +14,19 @@ export function workloadManifestQuery(cluster: string, { namespace, name }: Work
   return queryOptions({
     queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "manifest"] as const,
     queryFn: async ({ signal }) => (await send(new Request(address(path, { cluster }), { signal }))).text(),
+  });
+}
+
+/** What a submission would come to now; nothing is stored. */
+export function usePreview(cluster: string) {
+  return useMutation({
+    mutationFn: async (manifest: string): Promise<Preview> => {
+      const request = new Request(
+        `${window.location.origin}/api/v1/preview/?${new URLSearchParams({ cluster })}`,
+        { method: "POST", headers: { "Content-Type": "application/yaml" }, body: manifest },
+      );
+      return (await send(request)).json() as Promise<Preview>;
+    },
   });
 }
 

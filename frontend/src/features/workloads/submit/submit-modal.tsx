@@ -1,22 +1,25 @@
-/** Submits manifests: checked by the server first if wanted, and every fault named where it stands. */
-import { Alert, Button, Group, List, Modal, Select, Skeleton, Stack, Text, Textarea } from "@mantine/core";
+/** Submits jobs by a form and their manifest: what it would come to first if wanted, and every fault where it stands. */
+import { Button, Grid, Group, Modal, Select, Skeleton, Stack, Textarea } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
-import { useApplyManifests } from "@/api/manifests";
-import { localQueuesQuery } from "@/api/queues";
+import { useApplyManifests, usePreview } from "@/api/manifests";
+import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
 import type { ApplyResult, LocalQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { faultLines } from "@/lib/words/refusal";
+import { JobForm } from "./job-form";
+import { writeQueue } from "./manifest-fields";
 import { TEMPLATES, templateText } from "./manifest-templates";
+import { PreviewResult } from "./preview";
 
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
-    <Modal opened={opened} onClose={onClose} title="Submit workloads" size="xl">
+    <Modal opened={opened} onClose={onClose} title="Submit workloads" size="min(1100px, 95vw)">
       {opened && <SubmitContent onDone={onClose} />}
     </Modal>
   );
@@ -37,29 +40,36 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
   const [template, setTemplate] = useState<string>(TEMPLATES[0].name);
   const [place, setPlace] = useState(0);
   const [manifest, setManifest] = useState(() => templateText(TEMPLATES[0].name, queues[0] ?? NO_QUEUE));
-  const start = (name: string, queue: number) => {
-    setTemplate(name);
-    setPlace(queue);
-    setManifest(templateText(name, queues[queue] ?? NO_QUEUE));
+  const cluster = useCluster();
+  const submission = useApplyManifests(cluster);
+  const preview = usePreview(cluster);
+  const priorityClasses = useQuery(namesQuery(cluster, "workload-priority-classes"));
+  const edit = (text: string) => {
+    setManifest(text);
+    preview.reset();
+    submission.reset();
   };
-  const submission = useApplyManifests(useCluster());
-  const send = (dryRun: boolean) =>
+  const submit = () =>
     submission.mutate(
-      { manifest, dryRun },
+      { manifest, dryRun: false },
       {
         onSuccess: (result) => {
-          if (dryRun) return;
-          notifications.show({ color: "teal", title: "Submitted", message: <Submitted result={result} /> });
+          notifications.show({
+            color: "teal",
+            title: "Submitted",
+            message: <Submitted result={result} />,
+            autoClose: 15_000,
+          });
           onDone();
         },
       },
     );
-  const checked = submission.data !== undefined && submission.variables.dryRun ? submission.data : null;
+  const error = submission.error ?? preview.error;
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        send(false);
+        submit();
       }}
     >
       <Stack>
@@ -69,7 +79,11 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             data={TEMPLATES.map(({ name }) => name)}
             value={template}
             allowDeselect={false}
-            onChange={(name) => name !== null && start(name, place)}
+            onChange={(name) => {
+              if (name === null) return;
+              setTemplate(name);
+              edit(templateText(name, queues[place] ?? NO_QUEUE));
+            }}
           />
           <Select
             label="LocalQueue"
@@ -81,25 +95,49 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             value={queues.length > 0 ? String(place) : null}
             allowDeselect={false}
             searchable
-            onChange={(index) => index !== null && start(template, Number(index))}
+            onChange={(index) => {
+              if (index === null) return;
+              setPlace(Number(index));
+              edit(writeQueue(manifest, queues[Number(index)] ?? NO_QUEUE));
+            }}
           />
         </Group>
-        <Textarea
-          label="Manifest"
-          description="YAML or JSON, one or more documents: Job, Pod, Deployment or Workload."
-          autosize
-          minRows={14}
-          maxRows={24}
-          spellCheck={false}
-          required
-          styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 12.5 } }}
-          value={manifest}
-          onChange={(event) => setManifest(event.currentTarget.value)}
-        />
-        {submission.error !== null && <SubmissionError error={submission.error} />}
-        {checked !== null && <CheckResult result={checked} />}
+        <Grid gap="md">
+          <Grid.Col span={{ base: 12, md: 5 }}>
+            <JobForm text={manifest} priorityClasses={priorityClasses.data ?? []} onText={edit} />
+          </Grid.Col>
+          <Grid.Col span={{ base: 12, md: 7 }}>
+            <Textarea
+              label="Manifest"
+              description="YAML or JSON, one or more documents. The form and the text change each other."
+              autosize
+              minRows={14}
+              maxRows={24}
+              spellCheck={false}
+              required
+              styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 12.5 } }}
+              value={manifest}
+              onChange={(event) => edit(event.currentTarget.value)}
+            />
+          </Grid.Col>
+        </Grid>
+        {error !== null && (
+          <ErrorState
+            title="Nothing was stored"
+            message={error.message}
+            details={faultLines(error instanceof ApiError ? error.errors : [])}
+          />
+        )}
+        {preview.data !== undefined && <PreviewResult preview={preview.data} />}
         <Group justify="flex-end">
-          <Button variant="default" onClick={() => send(true)} loading={submission.isPending}>
+          <Button
+            variant="default"
+            onClick={() => {
+              submission.reset();
+              preview.mutate(manifest);
+            }}
+            loading={preview.isPending}
+          >
             Check only
           </Button>
           <Button type="submit" loading={submission.isPending}>
@@ -126,36 +164,4 @@ function Submitted({ result }: { result: ApplyResult }) {
       : {outcome}
     </div>
   ));
-}
-
-function describe({ objects }: ApplyResult): string {
-  return objects
-    .map(
-      ({ kind, namespace, name, outcome }) =>
-        `${kind} ${namespace ? `${namespace}/` : ""}${name}: ${outcome}`,
-    )
-    .join(", ");
-}
-
-function SubmissionError({ error }: { error: Error }) {
-  const faults = error instanceof ApiError ? error.errors : [];
-  return <ErrorState title="Nothing was stored" message={error.message} details={faultLines(faults)} />;
-}
-
-function CheckResult({ result }: { result: ApplyResult }) {
-  const { warnings } = result;
-  return (
-    <Alert color={warnings.length > 0 ? "yellow" : "teal"} title="This would be accepted">
-      <Text size="sm">{describe(result)}</Text>
-      {warnings.length > 0 && (
-        <List size="sm" mt="xs">
-          {warnings.map((warning) => (
-            <List.Item key={`${warning.kind} ${warning.name} ${warning.message}`}>
-              {warning.kind} {warning.name}: {warning.message}
-            </List.Item>
-          ))}
-        </List>
-      )}
-    </Alert>
-  );
 }

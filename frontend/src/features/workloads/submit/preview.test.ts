@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import type { PreviewedWorkload } from "@/api/types";
+import { costWords, outlookOf } from "./preview";
+
+const workload = (state: string, message: string) =>
+  ({
+    namespace: "a",
+    name: "train",
+    explanation: { state, message },
+    costs: [],
+  }) as unknown as PreviewedWorkload;
+
+test("it says whether it would start now, and why not", () => {
+  expect(outlookOf(workload("FitsNow", "fits")).text).toBe("train would start now");
+  expect(outlookOf(workload("Waits", "No quota.")).text).toBe("train would wait: No quota.");
+  expect(outlookOf(workload("CannotStart", "Too much."))).toEqual({
+    text: "train could never start: Too much.",
+    color: "red",
+  });
+});
+
+test("it says what an hour costs in each flavor", () => {
+  const costs = [{ pod_sets: ["main"], flavor: "a100", per_hour: 1.25, is_upper_bound: true }];
+  expect(costWords({ ...workload("FitsNow", ""), costs }, "EUR")).toEqual([
+    "1.25 EUR an hour in a100, at most: a slice costs its share",
+  ]);
+});
