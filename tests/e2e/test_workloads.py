@@ -101,14 +101,12 @@ def test_the_list_is_sorted_grouped_and_narrowed_and_the_address_keeps_it(
     expect(page.get_by_role("main")).to_contain_text("No workload matches these filters")
 
 
-def test_a_form_and_a_manifest_change_each_other_and_submit_to_a_link(
-    page: Page, log_in: Callable[[str], None]
-) -> None:
+def test_a_form_and_a_manifest_change_each_other_and_become_a_link(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.goto("/workloads")
     page.get_by_role("button", name="Submit").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_role("textbox", name="Start from").click()
+    dialog.get_by_role("combobox", name="Start from").click()
     page.get_by_role("option", name="CPU only").click()
     manifest = dialog.get_by_label("Manifest")
     dialog.get_by_label("Pods", exact=True).fill("2")
@@ -121,5 +119,5 @@ def test_a_form_and_a_manifest_change_each_other_and_submit_to_a_link(
     dialog.get_by_role("button", name="Check only").click()
     expect(dialog.get_by_role("alert")).to_contain_text(re.compile("by-form-.* would (start now|wait)"))
     dialog.get_by_role("button", name="Submit", exact=True).click()
-    page.get_by_role("alert").get_by_role("link", name=re.compile("/by-form-")).click()
+    page.get_by_role("alert").get_by_role("link", name=re.compile("by-form-")).click()
     expect(page.get_by_role("table").get_by_role("link", name=re.compile("by-form-"))).to_have_count(1)
