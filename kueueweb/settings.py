@@ -228,6 +228,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"queue": "push", "expires": 30},
     },
+    "follow-nodes": {
+        "task": "scheduler.tasks.follow_nodes",
+        "schedule": 5.0,
+        "options": {"queue": "push", "expires": 5},
+    },
     "sample-telemetry": {
         "task": "scheduler.tasks.sample_telemetry",
         "schedule": 15.0,

@@ -22,6 +22,7 @@ from accounts.services.kept_answers import forget_answers
 from gpus.services import telemetry
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.metric_counts import join_counts
+from scheduler.housekeeping.node_quotas import follow_nodes
 from scheduler.housekeeping.partitions import maintain_partitions
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.housekeeping.telemetry import sample_cluster
@@ -121,6 +122,13 @@ def apply_retention() -> None:
     """Delete workloads that were kept long enough."""
     for found in _scheduled():
         delete_expired_workloads(found, timezone.now())
+
+
+@shared_task(name="scheduler.tasks.follow_nodes")
+def follow_all_nodes() -> None:
+    """Compute the quotas that follow nodes."""
+    for found in _scheduled():
+        follow_nodes(found)
 
 
 @shared_task(name="scheduler.tasks.sample_telemetry")

@@ -19,6 +19,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), m
 METAS = st.builds(ObjectMeta, NAMES, st.just(""), LABELS, st.dictionaries(NAMES, TEXTS, max_size=2))
 WEIGHTS = st.one_of(st.just(Decimal(0)), st.integers(2, 10**13).map(lambda nanos: Decimal(nanos) / 10**9))
 AMOUNTS = st.integers(0, 2**62)
+SHARES = st.sampled_from(["100%", "50%", "33.33%", "0.5%"])
 SECONDS = st.none() | st.integers(0, 10**6)
 
 
@@ -72,6 +73,7 @@ def cluster_queues(draw: st.DrawFn) -> KindSpec:
     preferences = ["", "BorrowingOverPreemption", "PreemptionOverBorrowing"] if try_next else [""]
     reclaim = draw(st.sampled_from(["Never", "LowerPriority", "Any"]))
     checks = draw(st.lists(NAMES, unique=True, max_size=3))
+    followers = [cell for group in groups for cell in group.quotas if cell.lending_limit is None]
     return spec(
         "ClusterQueue",
         draw(METAS),
@@ -95,6 +97,11 @@ def cluster_queues(draw: st.DrawFn) -> KindSpec:
         minimum_run_seconds=draw(SECONDS),
         cool_down_seconds=draw(SECONDS),
         resource_groups=groups,
+        node_quotas=[
+            {"flavor": cell.flavor, "resource": cell.resource, "share": draw(SHARES), "headroom": "1"}
+            for cell in followers
+            if draw(st.booleans())
+        ],
     )
 
 

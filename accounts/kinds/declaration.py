@@ -72,9 +72,17 @@ class Field:
 
     def read_annotation(self, text: str) -> Any:
         """The value that its annotation states. Raises ValueError, which says what it must be."""
+        return self._annotated.read_annotation(text)
+
+    def write_annotation(self, value: Any) -> str:
+        """The annotation that states the value."""
+        return self._annotated.write_annotation(value)
+
+    @property
+    def _annotated(self) -> AnnotationType:
         if not isinstance(self.type, AnnotationType):
             raise TypeError(f"{self.name}: no annotation can state a {type(self.type).__name__}.")
-        return self.type.read_annotation(text)
+        return self.type
 
     def refuses(self, old: Any, new: Any) -> bool:
         """Whether the value may not change so."""
@@ -159,7 +167,8 @@ class Reading:
         if name in self._places:
             return self._places[name]
         field_ = next(found for found in self.kind.stored if found.name == name)
-        place = field_.older.get(self.version) or Place(field_.path)
+        annotated = f"metadata.annotations[{field_.annotation}]" if field_.annotation else ""
+        place = field_.older.get(self.version) or Place(field_.path or annotated)
         return self._top, field_.json_path if self.in_json else place.path
 
     def _must_have(self, holder: FieldReader, key: str) -> bool:
@@ -297,7 +306,7 @@ class Kind(ManifestKind):
             if value == found.type.default and not found.always:
                 continue
             if found.annotation:
-                annotations[found.annotation] = str(value).lower()
+                annotations[found.annotation] = found.write_annotation(value)
                 continue
             place = found.older.get(version, Place(found.path))
             if place is not None:  # what that version has no field for is left out

@@ -97,6 +97,10 @@ class AnnotationType(FieldType):
     def read_annotation(self, text: str) -> Any:
         """The value of an annotation. Raises ValueError, which says what it must be."""
 
+    def write_annotation(self, value: Any) -> str:
+        """The annotation that states the value."""
+        return str(value).lower()
+
 
 @dataclass(frozen=True)
 class Integer(AnnotationType):

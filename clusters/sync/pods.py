@@ -80,10 +80,12 @@ class _Pod:
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """The scheduler's reservation for a workload: whether its pods' requests are reserved, and their nodes."""
+    """The scheduler's reservation for a workload: whether its pods' requests are reserved, and their nodes; and whether
+    it holds quota, which it may do without a place."""
 
     placed: bool = False
     nodes: frozenset[str] = frozenset()
+    holds_quota: bool = False
 
 
 _NOTHING: Final = _Decided()
@@ -140,7 +142,7 @@ class PodSync:
         self._pods: dict[str, _Pod] = {}
         self._of_workload: dict[str, set[str]] = defaultdict(set)
         self._decided: dict[tuple[str, str], _Decided] = {}
-        self._usage: dict[str, dict[str, int]] | None = None
+        self._usage: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] | None = None
         self._vendors = VENDORS
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
@@ -293,9 +295,10 @@ class PodSync:
         else:
             ended = batch.gone | (batch.stored.keys() - found.keys())
             changed |= forget_external(self._cluster.pk, ended) if ended else False
-        usage = _usage(pod for pod in self._pods.values() if self._is_foreign(pod))
+        foreign = [pod for pod in self._pods.values() if self._is_foreign(pod)]
+        usage = _usage(foreign), _usage(pod for pod in foreign if self._decided_of(pod).holds_quota)
         if usage != self._usage or batch.listed:
-            changed |= sync_foreign_usage(self._cluster.pk, usage)
+            changed |= sync_foreign_usage(self._cluster.pk, *usage)
             self._usage = usage
         if changed:
             wake_scheduler(self._cluster.name)
@@ -356,15 +359,15 @@ def _known(row: Workload) -> _Known:
     pod_sets = list(row.pod_sets.all())
     conditions: dict[str, JsonObject] = {entry.get("type", ""): entry for entry in row.conditions}
     readiness = conditions.get(ConditionType.PODS_READY, {})
+    holds_quota = row.quota_reserved_at is not None and row.status != WorkloadStatus.FINISHED
     return _Known(
         namespace=row.namespace,
         name=row.name,
         count=_needed(row, pod_sets),
         decided=_Decided(
-            row.quota_reserved_at is not None
-            and row.status != WorkloadStatus.FINISHED
-            and any(_has_place(pod_set) for pod_set in pod_sets),
+            holds_quota and any(_has_place(pod_set) for pod_set in pod_sets),
             frozenset(node for pod_set in pod_sets for node in pod_set.nodes if node),
+            holds_quota,
         ),
         evicted=row.evicted_at is not None and row.pods_stopped_at is None,
         running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,

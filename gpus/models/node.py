@@ -21,6 +21,12 @@ class Node(models.Model):
     foreign_usage = models.JSONField(
         default=dict, blank=True, help_text="{resource: amount} requested by pods that are not ours"
     )
+    unplaced_usage = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="The part of foreign_usage that pods of our workloads request, whose place others chose.",
+    )
     ready = models.BooleanField(default=True)
     conditions = models.JSONField(
         default=list,

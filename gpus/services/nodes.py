@@ -79,15 +79,20 @@ def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool
         return True
 
 
-def sync_foreign_usage(cluster_id: int, usage: Mapping[str, Mapping[str, int]]) -> bool:
-    """Set what foreign pods request of each node (base units, and `pods`); nodes left out have none."""
+Usage = Mapping[str, Mapping[str, int]]
+"""Node -> resource -> amount in base units, and `pods`."""
+
+
+def sync_foreign_usage(cluster_id: int, usage: Usage, unplaced: Usage) -> bool:
+    """Set what pods without a place of ours request of each node, and which part of it pods of our workloads request;
+    nodes left out have none."""
     changed = False
     with hardware_transaction(cluster_id):
         locked = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id).order_by("pk")
-        for row in locked.only("name", "foreign_usage"):
-            wanted = dict(usage.get(row.name, {}))
-            if row.foreign_usage != wanted:
-                Node.objects.filter(pk=row.pk).update(foreign_usage=wanted)
+        for row in locked.only("name", "foreign_usage", "unplaced_usage"):
+            wanted = (dict(usage.get(row.name, {})), dict(unplaced.get(row.name, {})))
+            if (row.foreign_usage, row.unplaced_usage) != wanted:
+                Node.objects.filter(pk=row.pk).update(foreign_usage=wanted[0], unplaced_usage=wanted[1])
                 changed = True
     return changed
 

@@ -19,6 +19,7 @@ from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities
 from accounts.services.precondition import Precondition
 from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
 from queues.kinds.admission_checks import AdmissionChecks
+from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
 from queues.services.configuration import apply_json
 from scheduling.manifest import LocatedError
@@ -66,6 +67,7 @@ def _(type_: Weight, **options: Any) -> forms.Field:
 @_form_field.register(Quantities)
 @_form_field.register(Structure)
 @_form_field.register(AdmissionChecks)
+@_form_field.register(NodeQuotas)
 def _(type_: FieldType, **options: Any) -> forms.Field:
     return JSONField(initial=type_.default, **options)
 

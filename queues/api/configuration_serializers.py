@@ -11,6 +11,7 @@ from accounts.models import ClusterMode
 from queues.api.serializers import ConditionSerializer
 from queues.kinds import KINDS
 from queues.kinds.admission_checks import AdmissionChecks
+from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
 from scheduling.model.vocabulary import FungibilityPolicy
 
@@ -65,6 +66,15 @@ class AdmissionCheckRuleSerializer(Shape):
 
     name = serializers.CharField()
     on_flavors = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+class NodeQuotaSerializer(Shape):
+    """A quota that is computed from the nodes of its flavor: `share` of what pods of others leave, less `headroom`."""
+
+    flavor = serializers.CharField()
+    resource = serializers.CharField()
+    share = serializers.CharField(help_text="A percentage: `50%`, `33.33%`.")
+    headroom = serializers.CharField(required=False, help_text="A Kubernetes quantity; 0 unless it is given.")
 
 
 class StatusSerializer(Shape):
@@ -132,6 +142,11 @@ def _(type_: ResourceGroups, **options: Any) -> serializers.Field[Any, Any, Any,
 @_shape.register
 def _(type_: AdmissionChecks, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
     return AdmissionCheckRuleSerializer(many=True, **options)
+
+
+@_shape.register
+def _(type_: NodeQuotas, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return NodeQuotaSerializer(many=True, **options)
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any, Final
 from accounts.kinds.declaration import Field, Group, Kind, Place, Reading
 from accounts.kinds.selector import read_label_selector
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Structure, Text, Weight
-from queues.kinds import users
+from queues.kinds import node_quotas, users
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups
 from queues.models import ClusterQueue, Cohort, LocalQueue
@@ -54,6 +54,15 @@ _PROTECTION_FIELDS: Final = (
     ),
 )
 
+_NODE_QUOTAS: Final = Field(
+    "node_quotas",
+    "",
+    node_quotas.NodeQuotas(),
+    core=None,
+    annotation=node_quotas.ANNOTATION,
+    help="Beyond Kueue: quotas that are computed from the nodes of their flavor.",
+)
+
 
 def _weight(older: dict[str, Place | None]) -> Field:
     return Field(
@@ -86,7 +95,9 @@ COHORT: Final = Kind(
         Field("resource_groups", "spec.resourceGroups", ResourceGroups("parent_name", lending_within_nominal=False)),
         _weight({}),
         *_PROTECTION_FIELDS,
+        _NODE_QUOTAS,
     ),
+    check=lambda reading: node_quotas.check_node_quotas(reading, lending_within_nominal=False),
     prefetch=("resource_groups__quotas",),
     core=lambda row, known: cohort.Cohort(row.name, **known),
 )
@@ -176,6 +187,7 @@ def _check_cluster_queue(reading: Reading) -> None:
             f"must not be Never when borrowWithinCohort.policy is {policy}",
             "Set reclaimWithinCohort to LowerPriority or Any, or the policy to Never.",
         )
+    node_quotas.check_node_quotas(reading, lending_within_nominal=True)
 
 
 CLUSTER_QUEUE: Final = Kind(
@@ -297,6 +309,7 @@ CLUSTER_QUEUE: Final = Kind(
             help="Beyond Kueue: preempt when quota is free but every device is taken.",
         ),
         *_PROTECTION_FIELDS,
+        _NODE_QUOTAS,
     ),
     check=_check_cluster_queue,
     users=users.of_cluster_queue,

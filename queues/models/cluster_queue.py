@@ -16,6 +16,12 @@ class Cohort(EditedObject, ClusterObject):
     fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
     minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue, for the subtree.")
     cool_down_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue, for the subtree.")
+    node_quotas = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
+    )
 
     class Meta:
         ordering = ["name"]
@@ -48,6 +54,12 @@ class ClusterQueue(EditedObject, ClusterObject):
     )
     minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue.")
     cool_down_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue.")
+    node_quotas = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
+    )
 
     class Meta:
         ordering = ["name"]

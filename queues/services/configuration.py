@@ -1,6 +1,7 @@
 """All writes of configuration objects: replacement by what is submitted, and deletion once nothing uses the object."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from accounts.services.namespaces import create_missing_namespaces
 from accounts.services.object_status import server_metadata
 from accounts.services.precondition import Precondition, require_precondition
 from queues.kinds import KINDS
+from queues.kinds.node_quotas import keep_followed
 from queues.manifests.generated_name import generated_name
 from queues.models import AdmissionCheck, PriorityClass, Workload
 from queues.services.quotas import replace_groups
@@ -244,6 +246,8 @@ class _Writer:
             self._note(submitted, Action.CREATED, row)
             return
         old = self._kind.spec_of(row)
+        spec = keep_followed(old, spec)
+        submitted = replace(submitted, spec=spec)
         self._check(submitted, row, old)
         unchanged = old == spec
         self._note(submitted, Action.UNCHANGED if unchanged else Action.CONFIGURED, row)

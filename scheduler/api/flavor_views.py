@@ -2,20 +2,24 @@
 
 from typing import Any
 
-from django.db.models import Sum
 from rest_framework import serializers
 
-from accounts.models import Cluster
-from gpus.manifests import configured_vendors
-from gpus.vendors import VENDORS
 from queues.api import configuration_serializers as shapes
 from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.serializers import Shape
 from queues.kinds import KINDS
-from queues.models import FlavorQuota, ResourceFlavor
-from scheduler.store.configuration import read_configuration
-from scheduler.store.nodes import read_nodes
-from scheduling.devices.capacity import FlavorCapacity, flavor_capacity
+from queues.models import ResourceFlavor
+from scheduler.store.flavor_capacities import capacities, followers
+from scheduling.devices.capacity import FlavorCapacity
+
+
+class FollowerSerializer(Shape):
+    """A queue or cohort with a quota that follows the nodes."""
+
+    kind = serializers.ChoiceField(["ClusterQueue", "Cohort"], read_only=True)
+    name = serializers.CharField(read_only=True)
+    share = serializers.CharField(read_only=True)
+    headroom = serializers.CharField(read_only=True)
 
 
 class FlavorCapacitySerializer(Shape):
@@ -26,8 +30,13 @@ class FlavorCapacitySerializer(Shape):
         read_only=True, help_text="The sum of the nominal quotas of all ClusterQueues and cohorts."
     )
     allocatable = serializers.IntegerField(read_only=True, help_text="What the flavor's nodes have.")
-    used_by_others = serializers.IntegerField(read_only=True, help_text="What pods of others ask for there.")
+    used_by_others = serializers.IntegerField(
+        read_only=True, help_text="What pods without quota of ours ask for there."
+    )
     exceeded = serializers.BooleanField(read_only=True, help_text="Whether more is promised than there is.")
+    followed_by = FollowerSerializer(
+        many=True, read_only=True, help_text="Whose quota of it is computed from what is there."
+    )
 
 
 class ResourceFlavorSerializer(shapes.serializer_of("ResourceFlavor")):  # type: ignore[misc]  # made of the kind
@@ -38,27 +47,6 @@ class ResourceFlavorSerializer(shapes.serializer_of("ResourceFlavor")):  # type:
     )
 
 
-def capacities(cluster: Cluster, flavors: list[ResourceFlavor]) -> dict[str, list[FlavorCapacity]]:
-    """Flavor -> its resources; empty while no node is known, as then nothing can be said."""
-    nodes = [node for _, node in read_nodes(cluster.pk)]
-    if not nodes:
-        return {}
-    vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
-    promised: dict[str, dict[str, int]] = {}
-    quotas = FlavorQuota.objects.filter(resource_group__cluster_queue__cluster=cluster) | FlavorQuota.objects.filter(
-        resource_group__cohort__cluster=cluster
-    )
-    sums = quotas.order_by().values_list("flavor", "resource").annotate(total=Sum("nominal_quota"))
-    for flavor, resource, total in sums:
-        promised.setdefault(flavor, {})[resource] = int(total)
-    kind = KINDS["ResourceFlavor"]
-    rules = read_configuration(cluster.configuration).transformations
-    return {
-        row.name: flavor_capacity(kind.core_value(row), nodes, promised.get(row.name, {}), vendors, rules)
-        for row in flavors
-    }
-
-
 class _ResourceFlavors(KindView):
     kind = "ResourceFlavor"
     queryset = ResourceFlavor.objects.all()
@@ -66,9 +54,15 @@ class _ResourceFlavors(KindView):
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With what their nodes have."""
-        found = capacities(self.cluster, rows)
+        found, following = capacities(self.cluster, rows), followers(self.cluster)
         return [
-            KINDS[self.kind].to_json(row) | {"capacity": [_json(each) for each in found.get(row.name, ())]}
+            KINDS[self.kind].to_json(row)
+            | {
+                "capacity": [
+                    _json(each) | {"followed_by": following.get((row.name, each.resource), [])}
+                    for each in found.get(row.name, ())
+                ]
+            }
             for row in rows
         ]
 

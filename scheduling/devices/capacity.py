@@ -16,7 +16,7 @@ from scheduling.model.vendor import DeviceVendor
 @dataclass(frozen=True, slots=True)
 class FlavorCapacity:
     """One resource of a flavor, in base units: the sum of its nominal quotas, the capacity of its nodes, and what
-    foreign pods request there."""
+    pods without quota of ours request there."""
 
     resource: str
     promised: int
@@ -27,6 +27,18 @@ class FlavorCapacity:
     def is_exceeded(self) -> bool:
         """Whether quota promises more than the nodes have."""
         return self.promised > self.allocatable
+
+    @property
+    def free(self) -> int:
+        """What pods of others leave of the nodes."""
+        return max(0, self.allocatable - self.used_by_others)
+
+    def share(self, basis_points: int, headroom: int) -> int:
+        """The quota that follows the nodes: a share of what is free, in hundredths of a percent, less the headroom."""
+        return max(0, self.free * basis_points // _ALL_BASIS_POINTS - headroom)
+
+
+_ALL_BASIS_POINTS = 10_000
 
 
 def flavor_capacity(
@@ -45,12 +57,15 @@ def flavor_capacity(
     def stated(resource: str) -> int:
         return of_devices.get(resource, sum(node.allocatable.get(resource, 0) for node in reached))
 
+    def used(resource: str) -> int:
+        return sum(node.foreign_usage.get(resource, 0) for node in reached)
+
     return [
         FlavorCapacity(
             resource,
             amount,
             stated(resource) or _made_of(resource, stated, transformations),
-            sum(node.foreign_usage.get(resource, 0) for node in reached),
+            used(resource) if stated(resource) else _made_of(resource, used, transformations),
         )
         for resource, amount in sorted(promised.items())
     ]

@@ -816,110 +816,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/notification-rules/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** @description What you want to be told about in this cluster. */
-        get: operations["notification_rules_list"];
-        put?: never;
-        /** @description Ask to be told about something. The page shows it in any case. */
-        post: operations["notification_rules_create"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/notification-rules/{rule_id}/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /** @description Delete one of your rules. What it told stays. */
-        delete: operations["notification_rules_delete"];
-        options?: never;
-        head?: never;
-        /** @description Change one of your rules. */
-        patch: operations["notification_rules_update"];
-        trace?: never;
-    };
-    "/api/v1/notification-rules/{rule_id}/test/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** @description Send something by the channels of a rule, to see whether it arrives. */
-        post: operations["notification_rules_test"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/notifications/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** @description What you were told in this cluster, the newest first. */
-        get: operations["notifications_list"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/notifications/read/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** @description Mark notifications as read. */
-        post: operations["notifications_read"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/notifications/status/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** @description How many you have not read, and how you can be told. */
-        get: operations["notifications_status"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/overview/": {
         parameters: {
             query?: never;
@@ -2061,6 +1957,8 @@ export interface components {
             /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtection"];
+            /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
+            node_quotas?: components["schemas"]["NodeQuota"][];
         };
         /** @description A ClusterQueue. */
         ClusterQueueStatusRequest: {
@@ -2087,6 +1985,8 @@ export interface components {
             /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
+            /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
+            node_quotas?: components["schemas"]["NodeQuotaRequest"][];
         };
         /** @description A cluster that can be looked at. */
         ClusterSummary: {
@@ -2117,6 +2017,8 @@ export interface components {
             /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtection"];
+            /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
+            node_quotas?: components["schemas"]["NodeQuota"][];
         };
         /** @description What a cohort and all below it have together, and what of it is used above their own guarantees. */
         CohortCell: {
@@ -2138,6 +2040,8 @@ export interface components {
             /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
+            /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
+            node_quotas?: components["schemas"]["NodeQuotaRequest"][];
         };
         /** @description The tree. */
         CohortTree: {
@@ -2244,13 +2148,6 @@ export interface components {
             detail: {
                 [key: string]: unknown;
             };
-        };
-        /** @description How far a notification is on its way by webhook or mail. */
-        Delivery: {
-            channel: components["schemas"]["NotificationChannelEnum"];
-            state?: string;
-            attempts?: number;
-            error?: string;
         };
         /** @description An account of the demo. */
         DemoAccount: {
@@ -2413,17 +2310,6 @@ export interface components {
             message: string;
             errors: components["schemas"]["LocatedError"][];
         };
-        /**
-         * @description * `WorkloadStarted` - WorkloadStarted
-         *     * `WorkloadPreempted` - WorkloadPreempted
-         *     * `WorkloadFailed` - WorkloadFailed
-         *     * `WorkloadWaits` - WorkloadWaits
-         *     * `QueueStarved` - QueueStarved
-         *     * `DeviceFailed` - DeviceFailed
-         *     * `SchedulerSilent` - SchedulerSilent
-         * @enum {string}
-         */
-        EventEnum: "WorkloadStarted" | "WorkloadPreempted" | "WorkloadFailed" | "WorkloadWaits" | "QueueStarved" | "DeviceFailed" | "SchedulerSilent";
         /** @description Why a workload waits, computed from what is stored now. */
         Explanation: {
             state: components["schemas"]["ExplanationStateEnum"];
@@ -2491,10 +2377,12 @@ export interface components {
             readonly promised: number;
             /** @description What the flavor's nodes have. */
             readonly allocatable: number;
-            /** @description What pods of others ask for there. */
+            /** @description What pods without quota of ours ask for there. */
             readonly used_by_others: number;
             /** @description Whether more is promised than there is. */
             readonly exceeded: boolean;
+            /** @description Whose quota of it is computed from what is there. */
+            readonly followed_by: components["schemas"]["Follower"][];
         };
         /** @description Whether to try the next flavor before borrowing or preempting in this one. */
         FlavorFungibility: {
@@ -2551,6 +2439,19 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @description A queue or cohort with a quota that follows the nodes. */
+        Follower: {
+            readonly kind: components["schemas"]["FollowerKindEnum"];
+            readonly name: string;
+            readonly share: string;
+            readonly headroom: string;
+        };
+        /**
+         * @description * `ClusterQueue` - ClusterQueue
+         *     * `Cohort` - Cohort
+         * @enum {string}
+         */
+        FollowerKindEnum: "ClusterQueue" | "Cohort";
         /** @description All devices, those that each flavor reaches, and each node that has any. */
         Fragmentation: {
             cluster: components["schemas"]["FragmentationReport"];
@@ -3116,38 +3017,23 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description What the user was told. */
-        Notification: {
-            readonly id: number;
-            event: components["schemas"]["EventEnum"];
-            title: string;
-            message?: string;
-            /** @description Of the page that shows it. */
-            path: string;
-            /** Format: date-time */
-            at: string;
-            /** Format: date-time */
-            read_at?: string | null;
-            /**
-             * Format: date-time
-             * @description When a state that was told ended.
-             */
-            ended_at?: string | null;
-            deliveries: components["schemas"]["Delivery"][];
+        /** @description A quota that is computed from the nodes of its flavor: `share` of what pods of others leave, less `headroom`. */
+        NodeQuota: {
+            flavor: string;
+            resource: string;
+            /** @description A percentage: `50%`, `33.33%`. */
+            share: string;
+            /** @description A Kubernetes quantity; 0 unless it is given. */
+            headroom?: string;
         };
-        /**
-         * @description * `webhook` - webhook
-         *     * `mail` - mail
-         * @enum {string}
-         */
-        NotificationChannelEnum: "webhook" | "mail";
-        /** @description What the menu shows, and how this user can be told. */
-        NotificationStatus: {
-            unread: number;
-            /** @description Of the account; empty: it has none. */
-            mail_address: string;
-            /** @description Whether this kueueweb sends mail. */
-            mail_is_configured: boolean;
+        /** @description A quota that is computed from the nodes of its flavor: `share` of what pods of others leave, less `headroom`. */
+        NodeQuotaRequest: {
+            flavor: string;
+            resource: string;
+            /** @description A percentage: `50%`, `33.33%`. */
+            share: string;
+            /** @description A Kubernetes quantity; 0 unless it is given. */
+            headroom?: string;
         };
         /**
          * @description * `live` - live
@@ -3300,13 +3186,6 @@ export interface components {
             /** @description How many rows there are; with `total=true`. */
             total?: number;
         };
-        PaginatedNotificationList: {
-            results: components["schemas"]["Notification"][];
-            /** @description The cursor for `after`; null on the last page. */
-            next: string | null;
-            /** @description How many rows there are; with `total=true`. */
-            total?: number;
-        };
         PaginatedObjectList: {
             results: components["schemas"]["Object"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -3358,13 +3237,6 @@ export interface components {
         };
         PaginatedRoleBindingList: {
             results: components["schemas"]["RoleBinding"][];
-            /** @description The cursor for `after`; null on the last page. */
-            next: string | null;
-            /** @description How many rows there are; with `total=true`. */
-            total?: number;
-        };
-        PaginatedRuleList: {
-            results: components["schemas"]["Rule"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
             /** @description How many rows there are; with `total=true`. */
@@ -3483,6 +3355,8 @@ export interface components {
             /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
+            /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
+            node_quotas?: components["schemas"]["NodeQuotaRequest"][];
         };
         /** @description What an admin sets of a cluster. */
         PatchedClusterSettingsRequest: {
@@ -3510,6 +3384,8 @@ export interface components {
             /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
+            /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
+            node_quotas?: components["schemas"]["NodeQuotaRequest"][];
         };
         /** @description A LimitRange. */
         PatchedLimitRangeRequest: {
@@ -3636,17 +3512,6 @@ export interface components {
             in_namespace?: string;
             /** @description Of a queue-admin: what is below it may be changed. */
             cohort?: string;
-        };
-        /** @description What a user wants to be told about, and how, beside the page. */
-        PatchedRuleRequest: {
-            event?: components["schemas"]["EventEnum"];
-            /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
-            minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
-            cluster_queue?: string;
-            channels?: components["schemas"]["NotificationChannelEnum"][];
-            webhook_url?: string;
-            enabled?: boolean;
         };
         /** @description A RuntimeClass. */
         PatchedRuntimeClassRequest: {
@@ -4125,11 +3990,6 @@ export interface components {
             /** @description Of the object that they belong to. */
             readonly generation: number;
         };
-        /** @description Notifications that the user has read. */
-        ReadRequest: {
-            /** @description Empty: all of them. */
-            ids?: number[];
-        };
         /** @description How many workloads wait for a reason. */
         ReasonCount: {
             /** @description Empty: not looked at yet. */
@@ -4388,20 +4248,6 @@ export interface components {
          * @enum {string}
          */
         RoleEnum: "viewer" | "submitter" | "admin" | "queue-admin" | "auditor";
-        /** @description What a user wants to be told about, and how, beside the page. */
-        Rule: {
-            readonly id: number;
-            event: components["schemas"]["EventEnum"];
-            /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
-            minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
-            cluster_queue?: string;
-            channels?: components["schemas"]["NotificationChannelEnum"][];
-            webhook_url?: string;
-            enabled?: boolean;
-            /** Format: date-time */
-            readonly created_at: string;
-        };
         /**
          * @description * `None` - None
          *     * `Queueing` - Queueing
@@ -4419,17 +4265,6 @@ export interface components {
          * @enum {string}
          */
         RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "QueueOrder";
-        /** @description What a user wants to be told about, and how, beside the page. */
-        RuleRequest: {
-            event: components["schemas"]["EventEnum"];
-            /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
-            minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
-            cluster_queue?: string;
-            channels?: components["schemas"]["NotificationChannelEnum"][];
-            webhook_url?: string;
-            enabled?: boolean;
-        };
         /** @description A RuntimeClass. */
         RuntimeClass: {
             /** Format: uuid */
@@ -12826,831 +12661,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PaginatedNodePodList"];
-                };
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notification_rules_list: {
-        parameters: {
-            query?: {
-                /** @description The cursor `next` of a page. */
-                after?: string;
-                /** @description The cluster's name. */
-                cluster?: string;
-                /** @description How many rows at most. */
-                limit?: number;
-                /** @description Count all rows, too. */
-                total?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PaginatedRuleList"];
-                };
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notification_rules_create: {
-        parameters: {
-            query?: {
-                /** @description The cluster's name. */
-                cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
-                dry_run?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RuleRequest"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Rule"];
-                };
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The object's state does not allow it. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body's media type is not taken. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notification_rules_delete: {
-        parameters: {
-            query?: {
-                /** @description The cluster's name. */
-                cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                rule_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description No response body */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The object's state does not allow it. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body's media type is not taken. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notification_rules_update: {
-        parameters: {
-            query?: {
-                /** @description The cluster's name. */
-                cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                rule_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["PatchedRuleRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Rule"];
-                };
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The object's state does not allow it. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body's media type is not taken. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notification_rules_test: {
-        parameters: {
-            query?: {
-                /** @description The cluster's name. */
-                cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                rule_id: number;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description No response body */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The object's state does not allow it. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body's media type is not taken. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notifications_list: {
-        parameters: {
-            query?: {
-                /** @description The cursor `next` of a page. */
-                after?: string;
-                /** @description The cluster's name. */
-                cluster?: string;
-                /** @description How many rows at most. */
-                limit?: number;
-                /** @description Count all rows, too. */
-                total?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PaginatedNotificationList"];
-                };
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notifications_read: {
-        parameters: {
-            query?: {
-                /** @description The cluster's name. */
-                cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
-                dry_run?: boolean;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["ReadRequest"];
-            };
-        };
-        responses: {
-            /** @description No response body */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Nobody is logged in. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description This account may not do that. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description There is no such object, or it belongs to somebody else. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The address does not take this method. */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The object's state does not allow it. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The body's media type is not taken. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description The database or Redis does not answer; nothing was stored. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    notifications_status: {
-        parameters: {
-            query?: {
-                /** @description The cluster's name. */
-                cluster?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationStatus"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */

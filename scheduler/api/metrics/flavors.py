@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from accounts.models import Cluster
 from queues.models import ResourceFlavor
-from scheduler.api.flavor_views import capacities
+from scheduler.store.flavor_capacities import capacities
 
 _LABELS = ("cluster", "flavor", "resource")
 

@@ -25,7 +25,7 @@ _SLICE = """
 
 
 def _new_usage(cluster_id: int) -> None:
-    sync_foreign_usage(cluster_id, {"node-1": {"cpu": 1000, "pods": 1}})
+    sync_foreign_usage(cluster_id, {"node-1": {"cpu": 1000, "pods": 1}}, {})
 
 
 def _new_readiness(cluster_id: int) -> None:

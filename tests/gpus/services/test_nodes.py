@@ -205,8 +205,8 @@ def test_slices_that_went_with_their_node_count_on_no_device(cluster: Cluster) -
 
 def test_foreign_usage_is_replaced_as_a_whole(cluster: Cluster) -> None:
     sync(cluster, manifest())
-    assert sync_foreign_usage(cluster.pk, {"n1": {"cpu": 500, "pods": 1}, "unknown": {"cpu": 1}})
+    assert sync_foreign_usage(cluster.pk, {"n1": {"cpu": 500, "pods": 1}, "unknown": {"cpu": 1}}, {})
     assert Node.objects.get().foreign_usage == {"cpu": 500, "pods": 1}
-    assert sync_foreign_usage(cluster.pk, {"n1": {"cpu": 500, "pods": 1}}) is False
-    assert sync_foreign_usage(cluster.pk, {})
+    assert sync_foreign_usage(cluster.pk, {"n1": {"cpu": 500, "pods": 1}}, {}) is False
+    assert sync_foreign_usage(cluster.pk, {}, {})
     assert Node.objects.get().foreign_usage == {}

@@ -28,6 +28,7 @@ def test_a_flavor_that_promises_more_than_its_nodes_have_says_so(cluster: Cluste
     )
     cpu, memory = alice.get(url).json()["capacity"]
     assert cpu == {
-        "resource": "cpu", "promised": 9_000, "allocatable": 8_000, "used_by_others": 500, "exceeded": True
+        "resource": "cpu", "promised": 9_000, "allocatable": 8_000, "used_by_others": 500, "exceeded": True,
+        "followed_by": [],
     }  # fmt: skip
     assert (memory["resource"], memory["exceeded"]) == ("memory", False)

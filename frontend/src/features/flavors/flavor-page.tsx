@@ -111,15 +111,30 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
-              {flavor.capacity.map(({ resource, allocatable, used_by_others, promised, exceeded }) => (
-                <Table.Tr key={resource}>
-                  <Table.Td>{resource}</Table.Td>
-                  <Table.Td ta="right">{formatAmountShort(resource, allocatable)}</Table.Td>
-                  <Table.Td ta="right">{formatAmountShort(resource, used_by_others)}</Table.Td>
-                  <Table.Td ta="right">{formatAmountShort(resource, promised)}</Table.Td>
-                  <Table.Td>{exceeded && <BadgeDot label="More than there is" color="orange" />}</Table.Td>
-                </Table.Tr>
-              ))}
+              {flavor.capacity.map(
+                ({ resource, allocatable, used_by_others, promised, exceeded, followed_by }) => (
+                  <Table.Tr key={resource}>
+                    <Table.Td>{resource}</Table.Td>
+                    <Table.Td ta="right">{formatAmountShort(resource, allocatable)}</Table.Td>
+                    <Table.Td ta="right">{formatAmountShort(resource, used_by_others)}</Table.Td>
+                    <Table.Td ta="right">
+                      {formatAmountShort(resource, promised)}
+                      {followed_by.map(({ kind, name, share, headroom }) => (
+                        <Text
+                          key={`${kind} ${name}`}
+                          fz="xs"
+                          c="var(--kw-muted)"
+                          title={`The quota of ${kind} ${name} is computed from what others leave of the nodes`}
+                        >
+                          {name}: {share}
+                          {headroom !== "0" && `, less ${headroom}`}
+                        </Text>
+                      ))}
+                    </Table.Td>
+                    <Table.Td>{exceeded && <BadgeDot label="More than there is" color="orange" />}</Table.Td>
+                  </Table.Tr>
+                ),
+              )}
             </Table.Tbody>
           </Table>
         </div>

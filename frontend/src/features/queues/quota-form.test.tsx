@@ -29,6 +29,7 @@ const QUEUE: ClusterQueue = {
   admission_checks: [],
   admission_mode: "",
   preempt_for_devices: false,
+  node_quotas: [],
   pending: 0,
   reserving: 0,
   admitted: 0,

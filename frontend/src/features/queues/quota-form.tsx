@@ -9,6 +9,7 @@ import type { ClusterQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/words/refusal";
 import classes from "./queues.module.css";
+import { following } from "./quota";
 import {
   changesToSend,
   conflicts,
@@ -140,6 +141,10 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
                             aria-label={`${LABELS[field]} of ${resource.name}, flavor ${flavor.name}`}
                             placeholder={field === "nominal_quota" ? "" : "none"}
                             value={resource[field] ?? ""}
+                            disabled={
+                              field === "nominal_quota" &&
+                              following(queue, flavor.name, resource.name) !== null
+                            }
                             error={faults.get(fieldKey(g, f, r, field))}
                             onChange={(event) =>
                               setGroups(withField(groups, [g, f, r], field, event.currentTarget.value.trim()))

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { LiveQuota } from "@/api/types";
-import { describeQuota, formatWeightedShare, quotaSegments, sortQuotas } from "./quota";
+import type { ClusterQueue, LiveQuota } from "@/api/types";
+import { describeQuota, following, formatWeightedShare, quotaSegments, sortQuotas } from "./quota";
 
 function quota(change: Partial<LiveQuota>): LiveQuota {
   return {
@@ -74,4 +74,13 @@ it("shows the scarcest first: that is what workloads wait for", () => {
 it("knows a share above all numbers", () => {
   expect(formatWeightedShare("Infinity")).toBe("∞");
   expect(formatWeightedShare(12.345)).toBe("12.3");
+});
+
+it("says how a quota follows the nodes", () => {
+  const cell = (headroom: string) => ({ flavor: "v100", resource: "nvidia.com/gpu", share: "50%", headroom });
+  const words = (headroom: string, flavor = "v100") =>
+    following({ node_quotas: [cell(headroom)] } as ClusterQueue, flavor, "nvidia.com/gpu");
+  expect(words("0")).toBe("50% of the nodes");
+  expect(words("2")).toBe("50% of the nodes, less 2");
+  expect(words("2", "a100")).toBeNull();
 });

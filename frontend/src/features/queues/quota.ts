@@ -1,5 +1,5 @@
 /** How one quota of a ClusterQueue divides, in base units of its resource. */
-import type { LiveQuota } from "@/api/types";
+import type { ClusterQueue, LiveQuota } from "@/api/types";
 import { formatAmountShort } from "@/lib/quantity";
 
 export interface QuotaSegments {
@@ -22,6 +22,14 @@ export function quotaSegments(quota: LiveQuota): QuotaSegments {
     lendable: Math.min(idle, lendingLimit ?? idle),
     scale: Math.max(nominal + (borrowingLimit ?? 0), used),
   };
+}
+
+/** How a quota follows the nodes of its flavor, in words; null where it is fixed. */
+export function following(queue: ClusterQueue, flavor: string, resource: string): string | null {
+  const found = queue.node_quotas.find((cell) => cell.flavor === flavor && cell.resource === resource);
+  if (found === undefined) return null;
+  const less = found.headroom === "0" ? "" : `, less ${found.headroom}`;
+  return `${found.share} of the nodes${less}`;
 }
 
 /** The whole truth about one quota, one line each. */

@@ -2,6 +2,7 @@
 import { Button, Table, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useSuspenseQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
 import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
 import type { ClusterQueue, LiveQuota } from "@/api/types";
@@ -11,6 +12,7 @@ import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
 import classes from "./queues.module.css";
+import { following } from "./quota";
 import { QuotaBar } from "./quota-bar";
 import { QuotaForm } from "./quota-form";
 
@@ -81,7 +83,9 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
                   <FlavorLink name={flavor} />
                 </Table.Td>
                 <Table.Td>{resource.name}</Table.Td>
-                <QuantityCell resource={resource.name} quantity={resource.nominal_quota} />
+                <QuantityCell resource={resource.name} quantity={resource.nominal_quota}>
+                  <Following queue={queue} flavor={flavor} resource={resource.name} />
+                </QuantityCell>
                 <QuantityCell resource={resource.name} quantity={resource.borrowing_limit} />
                 <QuantityCell resource={resource.name} quantity={resource.lending_limit} />
                 <Table.Td ta="right" data-live>
@@ -106,11 +110,28 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
   );
 }
 
+/** That the quota is computed from the nodes of its flavor, and how. */
+function Following({ queue, flavor, resource }: { queue: ClusterQueue; flavor: string; resource: string }) {
+  const words = following(queue, flavor, resource);
+  return words === null ? null : (
+    <Text fz="xs" c="var(--kw-muted)" title="Computed from what pods of others leave of the flavor's nodes">
+      {words}
+    </Text>
+  );
+}
+
+interface QuantityCellProps {
+  resource: string;
+  quantity: string | null;
+  children?: ReactNode;
+}
+
 /** A quantity for people; exactly as written in the tooltip. */
-function QuantityCell({ resource, quantity }: { resource: string; quantity: string | null }) {
+function QuantityCell({ resource, quantity, children }: QuantityCellProps) {
   return (
     <Table.Td ta="right" title={quantity ?? "no limit"}>
       {quantity === null ? "none" : formatAmountShort(resource, parseAmount(resource, quantity))}
+      {children}
     </Table.Td>
   );
 }

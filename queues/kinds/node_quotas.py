@@ -1,0 +1,114 @@
+"""Quotas that follow the nodes of their flavor. Kueue has no field for them, so that in a manifest an annotation says
+which they are, and nominalQuota is what was computed last."""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+from accounts.kinds.declaration import KindSpec, Reading
+from accounts.kinds.types import AnnotationType
+from queues.kinds.quotas import QuotaSpec, ResourceGroupSpec
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
+from scheduling.manifest.field_reader import suggestion
+from scheduling.manifest.syntax import dns_subdomain, qualified_name
+from scheduling.model.quantity import format_amount
+
+ANNOTATION: Final = "kueueweb.io/node-quotas"
+
+_FIELD: Final = "node_quotas"
+_MAX: Final = 512
+_SHARE: Final = re.compile(r"(\d{1,3}(?:\.\d{1,2})?)%")
+
+NodeQuotaList = list[dict[str, str]]
+"""[{flavor, resource, share, headroom}]: the cells that follow the nodes."""
+
+
+class NodeQuotas(AnnotationType):
+    """The cells that follow the nodes: the share of what is free of the flavor, and what is left out of it."""
+
+    @property
+    def default(self) -> NodeQuotaList:
+        return []
+
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> NodeQuotaList:
+        return [_read_cell(item) for item in holder.items(key, max_items=_MAX)]
+
+    def read_annotation(self, text: str) -> NodeQuotaList:
+        """The value of the annotation, which is JSON. Raises ValueError with its first mistake."""
+        try:
+            stated = json.loads(text)
+        except ValueError as mistake:
+            raise ValueError(f"must be a JSON list of {{flavor, resource, share, headroom}}: {mistake}") from mistake
+        report = ValidationReport()
+        found = [_read_cell(item) for item in FieldReader(report, "", {"cells": stated}).items("cells", max_items=_MAX)]
+        for error in report.errors:
+            raise ValueError(f"{error.path.removeprefix('cells')}: {error.rule}. {error.remedy}".rstrip())
+        return found
+
+    def write_annotation(self, value: NodeQuotaList) -> str:
+        return json.dumps(value)
+
+
+def _read_cell(item: FieldReader) -> dict[str, str]:
+    flavor = item.text("flavor", required=True, syntax=dns_subdomain)
+    resource = item.text("resource", required=True, syntax=qualified_name)
+    share = item.text("share", required=True)
+    if share:
+        match = _SHARE.fullmatch(share)
+        if match is None or not 0 < float(match[1]) <= 100:
+            item.error("share", 'must be a percentage above 0% and up to 100%, like "50%" or "33.33%"')
+    headroom = item.amount("headroom", resource) if resource else None
+    item.ignore("headroom")
+    item.close()
+    return {"flavor": flavor, "resource": resource, "share": share, "headroom": format_amount(resource, headroom or 0)}
+
+
+def check_node_quotas(reading: Reading, *, lending_within_nominal: bool) -> None:
+    """Each names a quota of this object, once; where Kueue keeps lendingLimit within nominalQuota, it has none."""
+    cells = {(cell.flavor, cell.resource): cell for group in _groups(reading.values) for cell in group.quotas}
+    seen: set[tuple[str, str]] = set()
+    for stated in reading.values[_FIELD]:
+        key = (stated["flavor"], stated["resource"])
+        name = "/".join(key)
+        if key in seen:
+            reading.error(_FIELD, f"Duplicate value: {name}", "Remove one.", MistakeReason.DUPLICATE)
+        elif key not in cells:
+            known = ["/".join(other) for other in cells]
+            reading.error(_FIELD, f"{name} has no quota in resourceGroups", suggestion(name, known))
+        elif lending_within_nominal and cells[key].lending_limit is not None:
+            rule = f"{name} must have no lendingLimit, because nominalQuota may fall below it"
+            reading.error(_FIELD, rule, "Remove lendingLimit, or the entry.", MistakeReason.FORBIDDEN)
+        seen.add(key)
+
+
+def keep_followed(before: KindSpec, wanted: KindSpec) -> KindSpec:
+    """The spec with the quotas that the nodes gave last instead of those that the author wrote, in cells that followed
+    the nodes before and still do: a file that is applied twice changes nothing."""
+    following = _keys(before) & _keys(wanted)
+    if not following:
+        return wanted
+    amounts = {
+        (cell.flavor, cell.resource): cell.nominal_quota
+        for group in _groups(before.values)
+        for cell in group.quotas
+        if (cell.flavor, cell.resource) in following
+    }
+    groups = tuple(
+        replace(group, quotas=tuple(_kept(cell, amounts) for cell in group.quotas)) for group in _groups(wanted.values)
+    )
+    return replace(wanted, values={**wanted.values, "resource_groups": groups})
+
+
+def _kept(cell: QuotaSpec, amounts: dict[tuple[str, str], int]) -> QuotaSpec:
+    amount = amounts.get((cell.flavor, cell.resource), cell.nominal_quota)
+    return cell if amount == cell.nominal_quota else replace(cell, nominal_quota=amount)
+
+
+def _keys(spec: KindSpec) -> set[tuple[str, str]]:
+    return {(stated["flavor"], stated["resource"]) for stated in spec.values.get(_FIELD) or ()}
+
+
+def _groups(values: Any) -> tuple[ResourceGroupSpec, ...]:
+    found: tuple[ResourceGroupSpec, ...] = values.get("resource_groups") or ()
+    return found
