@@ -132,6 +132,7 @@ def test_a_pod_of_ours_on_another_node_takes_its_amounts_there(system: System) -
     PodSync(system.cluster).apply([Listing((bound,), "1")], system.now())
     other.refresh_from_db()
     assert other.foreign_usage["pods"] == 1
+    assert other.unplaced_usage == other.foreign_usage, "it holds quota: these are no others"
 
 
 def test_rows_of_pods_follow_and_go(system: System) -> None:
@@ -150,7 +151,8 @@ def test_amounts_of_others_are_counted_per_node_and_ours_are_not(system: System)
     foreign(system)
     system.submit(gpu_job(run_seconds=1000))
     system.turn()
-    assert Node.objects.get(name="node-01").foreign_usage == {"cpu": 2000, "memory": 2**30, "pods": 1}
+    node = Node.objects.get(name="node-01")
+    assert (node.foreign_usage, node.unplaced_usage) == ({"cpu": 2000, "memory": 2**30, "pods": 1}, {})
     assert Node.objects.get(name="node-02").foreign_usage == {}
     system.client.delete(PODS, "default", "theirs")
     system.turn()
