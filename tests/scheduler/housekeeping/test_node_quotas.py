@@ -98,11 +98,8 @@ def test_each_change_is_audited(cluster: Cluster) -> None:
     store(cluster, "all", queue("all", following("100%")))
     follow_nodes(cluster)
     record = AuditRecord.objects.get(kind="ClusterQueue", verb="update")
-    assert (record.name, record.before["quotas"], record.after["quotas"]) == (
-        "all",
-        {"pool cpu": {"nominal_quota": 1_000}},
-        {"pool cpu": {"nominal_quota": 15_000}},
-    )
+    before, after = ({"quotas": {"pool cpu": {"nominal_quota": amount}}} for amount in (1_000, 15_000))
+    assert (record.name, record.before, record.after) == ("all", before, after)
 
 
 def test_a_cohort_follows_too(cluster: Cluster) -> None:
