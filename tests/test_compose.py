@@ -34,7 +34,7 @@ COMPOSE = ROOT / "docker-compose.yml"
 PRODUCTION = ROOT / "deploy" / "compose.production.yml"
 WAIT_SECONDS = 90
 # In the order in which compose starts them, by depends_on.
-LASTING = ("web", "scheduler", "push", "beat", "watcher", "simulated-cluster", "jobs")
+LASTING = ("web", "scheduler", "push", "beat", "watcher", "webhook", "simulated-cluster", "jobs")
 
 
 def interpolated(path: Path) -> dict[str, Any]:
@@ -121,12 +121,14 @@ def containers(web_port: int) -> Iterator[Containers]:
         valkey.start()
         with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
             assert connection.info.server_version >= 140000
-        cluster_port = free_port()
+        cluster_port, webhook_port = free_port(), free_port()
         replaced = {
             "postgresql://kueueweb:kueueweb@postgres:5432/kueueweb": postgres.url(),
             "redis://:kueueweb@redis:6379/0": valkey.url(),
             "http://web:8000": f"http://127.0.0.1:{web_port}",
             "http://simulated-cluster:8001": f"http://127.0.0.1:{cluster_port}",
+            "https://webhook:9443": f"https://127.0.0.1:{webhook_port}",
+            "9443": str(webhook_port),
             "0.0.0.0": "127.0.0.1",
             "8000": str(web_port),
             "8001": str(cluster_port),

@@ -24,9 +24,19 @@ def seed(fleet: str = FLEETS[0]) -> Process:
 
 
 def processes(
-    *, host: str, port: int, cluster_port: int, time_scale: float, snapshot: Path, fleet: str = FLEETS[0]
+    *,
+    host: str,
+    port: int,
+    cluster_port: int,
+    time_scale: float,
+    snapshot: Path,
+    fleet: str = FLEETS[0],
+    webhook_port: int | None = None,
 ) -> list[Process]:
-    """Those that run until they are stopped, in the order in which they start."""
+    """Those that run until they are stopped, in the order in which they start.
+
+    With a port for it, the simulated cluster asks the admission webhook, as a real one does.
+    """
     scale = f"{time_scale:g}"
     cluster = ("--port", str(cluster_port), "--time-scale", scale, "--snapshot", str(snapshot), "--fleet", fleet)
     return [
@@ -36,6 +46,7 @@ def processes(
         Process("push", _worker("push", "--pool", "threads", "--concurrency", "4")),
         Process("watcher", _manage("watch_cluster", "--cluster", "default")),
         Process("beat", _celery("beat")),
+        *([] if webhook_port is None else [_webhook(webhook_port)]),
         Process(
             "jobs",
             _manage("demo_jobs", "--server", f"http://127.0.0.1:{port}", "--time-scale", scale, "--fleet", fleet),
@@ -53,6 +64,7 @@ def environment(
         "REDIS_URL": redis_url,
         "SECRET_KEY": secret_key,
         "KUBERNETES_API_URL": f"http://127.0.0.1:{cluster_port}",
+        "WEBHOOK_TRUSTED_USERS": "kueueweb",  # as the simulated cluster names our client
         "DEMO": "true",
         "SERVE_UNCOLLECTED_STATIC": "true",
         "PYTHONUNBUFFERED": "1",
@@ -71,6 +83,12 @@ def _worker(queue: str, *arguments: str) -> tuple[str, ...]:
     # Workers need not know each other: queue and lease assign the work.
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return _celery("worker", "--queues", queue, "--hostname", f"{queue}@%h", *alone, *arguments)
+
+
+def _webhook(port: int) -> Process:
+    where = ("--host", "127.0.0.1", "--port", str(port), "--url", f"https://127.0.0.1:{port}")
+    # Its certificates lie in a namespace that the simulated cluster has from the start.
+    return Process("webhook", _manage("webhook", "--cluster", "default", "--namespace", "kube-system", *where))
 
 
 def _web(host: str, port: int) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import socket
+import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
-from clusters.client import ClusterClient, ClusterError
+from clusters.client import ClusterClient, ClusterError, ClusterUnreachable
 from clusters.connection import client_for
 from clusters.webhook.admission import Admission
 from clusters.webhook.application import WebhookApplication
@@ -25,6 +27,8 @@ from clusters.webhook.server import Registration, Served, WebhookServer, given, 
 from clusters.webhook.surroundings import ClusterSurroundings
 
 _BACKLOG = 128
+_PATIENCE_SECONDS = 2.0
+_log = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -63,12 +67,25 @@ class Command(BaseCommand):
             written = not options["no_register"]
             registration = Registration(client, target, surroundings.observes_only) if written else None
             application = WebhookApplication(Admission(surroundings))
-            server = WebhookServer(application, listening, _certificates(client, target, options), registration)
+            certificates = _answered(_certificates(client, target, options))
+            server = WebhookServer(application, listening, certificates, registration)
         except (ClusterError, OSError, OverflowError) as error:
             raise CommandError(f"Cluster {cluster.name}: {error}") from error
         self.stdout.write(f"admission webhook of {cluster.name} on port {listening.getsockname()[1]}")
         self.stdout.flush()
         server.run()
+
+
+def _answered(current: Callable[[], Served]) -> Callable[[], Served]:
+    """The same, as soon as the cluster answers for the first time."""
+    while True:
+        try:
+            current()
+        except ClusterUnreachable as error:
+            _log.warning("The webhook waits for its cluster: %s", error)
+            time.sleep(_PATIENCE_SECONDS)
+        else:
+            return current
 
 
 def _certificates(client: ClusterClient, target: Target, options: dict[str, Any]) -> Callable[[], Served]:

@@ -83,6 +83,7 @@ class Command(BaseCommand):
                 time_scale=options["time_scale"],
                 snapshot=state / "simulated-cluster.json",
                 fleet=options["fleet"],
+                webhook_port=free_port(),
             )
             for process in lasting:
                 supervisor.start(process)
