@@ -1,4 +1,7 @@
-"""python -m tests.acceptance.crash --minutes 30 --seed 1: random kill -9 under load, then a verdict."""
+"""python -m tests.acceptance.crash --minutes 30 --seed 1: random kill -9 under load, then a verdict.
+
+With --jobs 500 they are of every kind, made over REST and in the cluster, which asks the webhook.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="of kills (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of what is killed and asked for (default: %(default)s)")
     parser.add_argument("--pause", type=float, default=8.0, help="mean seconds between kills (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, help="of every kind: the kills end when so many are there")
     parser.add_argument("--keep", type=Path, help="a new folder for the database and the logs, which stays")
     asked = parser.parse_args()
     if asked.keep:
         asked.keep.mkdir(parents=True)
-        report = run(asked.keep, asked.minutes, asked.seed, asked.pause, _say)
+        report = run(asked.keep, asked.minutes, asked.seed, asked.pause, _say, asked.jobs)
     else:
         with tempfile.TemporaryDirectory(prefix="kueueweb-crash-", dir="/tmp", ignore_cleanup_errors=True) as folder:
-            report = run(Path(folder), asked.minutes, asked.seed, asked.pause, _say)
+            report = run(Path(folder), asked.minutes, asked.seed, asked.pause, _say, asked.jobs)
     _say(report.text())
     return 1 if report.faults else 0
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from clusters.jobs.registry import JOB_KINDS
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH
 from tests.acceptance.crash.rest import Account, Answer
 from tests.acceptance.crash.stack import Stack, kill_at_random
 from tests.acceptance.crash.tenants import AdminAtWork, TenantAtWork
 from tests.acceptance.crash.verdict import faults
+from tests.clusters.test_pods_that_wait import RUNTIME, RUNTIMES
 
 TIME_SCALE: Final = 20.0
 _REQUEST_PAUSE: Final = 0.7
@@ -46,24 +48,33 @@ class Report:
         return "\n".join(lines)
 
 
-def run(folder: Path, minutes: float, seed: int, mean_pause: float, say: Callable[[str], None]) -> Report:
-    """Kills for so many minutes; the verdict comes when everything has settled and ended."""
+def run(
+    folder: Path, minutes: float, seed: int, mean_pause: float, say: Callable[[str], None], jobs: int | None = None
+) -> Report:
+    """Kills for so many minutes; the verdict comes when everything has settled and ended.
+
+    With a number of jobs, they are of every kind, and the kills end when all are there, if that comes first.
+    """
     report = Report(seed, minutes)
-    with Stack(folder, _stamped(say), TIME_SCALE) as stack:
+    with Stack(folder, _stamped(say), TIME_SCALE, webhook=jobs is not None) as stack:
         admin = AdminAtWork(Account(stack.server, "admin", "admin"), "research", seed)
         stranger = Account(stack.cluster, "", "")
+        if jobs is not None:
+            _create_runtime(stack, stranger)
         tenants = [
             TenantAtWork(
                 Account(stack.server, tenant.username, tenant.username),
                 _creator(stranger),
                 tenant,
                 1_000 * seed + index,
+                jobs and -(-jobs // 2),
             )
             for index, tenant in enumerate((RESEARCH, PRODUCTION))
         ]
         stopped = threading.Event()
-        threads = [threading.Thread(target=admin.work, args=(stopped, _EDIT_PAUSE))]
-        threads += [threading.Thread(target=tenant.work, args=(stopped, _REQUEST_PAUSE)) for tenant in tenants]
+        at_work = [threading.Thread(target=tenant.work, args=(stopped, _REQUEST_PAUSE)) for tenant in tenants]
+        threads = [threading.Thread(target=admin.work, args=(stopped, _EDIT_PAUSE)), *at_work]
+        threads.append(threading.Thread(target=_stop_after, args=(at_work, stopped)))
         for thread in threads:
             thread.start()
         try:
@@ -83,9 +94,23 @@ def run(folder: Path, minutes: float, seed: int, mean_pause: float, say: Callabl
     return report
 
 
+def _stop_after(at_work: list[threading.Thread], stopped: threading.Event) -> None:
+    for thread in at_work:
+        thread.join()
+    stopped.set()
+
+
+def _create_runtime(stack: Stack, stranger: Account) -> None:
+    """What TrainJobs refer to; the watcher has to see it before the first of them comes."""
+    stack.wait_until_up()
+    answer = stranger.raw("POST", RUNTIMES.path(), RUNTIME)
+    if not answer.acknowledged:
+        raise RuntimeError(f"the training runtime is not there: {answer}")
+
+
 def _creator(stranger: Account) -> Callable[[dict[str, Any]], Answer]:
     def create(job: dict[str, Any]) -> Answer:
-        return stranger.raw("POST", f"/apis/batch/v1/namespaces/{job['metadata']['namespace']}/jobs", job)
+        return stranger.raw("POST", JOB_KINDS[job["kind"]].resource.path(job["metadata"]["namespace"]), job)
 
     return create
 

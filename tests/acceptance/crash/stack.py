@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 from urllib.error import URLError
@@ -31,7 +31,8 @@ VICTIMS: Final = ("web", "scheduler", "push", "watcher", "beat", "postgres", "po
 class Stack:
     """Every process; `kill` ends one by kill -9, and the supervisor starts it again."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None], time_scale: float) -> None:
+    def __init__(self, folder: Path, say: Callable[[str], None], time_scale: float, *, webhook: bool = False) -> None:
+        """With `webhook` the simulated cluster asks ours, and it is killed like the others."""
         folder.chmod(0o711)  # started by root, PostgreSQL runs as another user and has to reach its own folder
         self._folder = folder
         self._say = say
@@ -39,6 +40,8 @@ class Stack:
         self._open = contextlib.ExitStack()
         self._stopped = threading.Event()
         self._port, self._cluster_port = free_port(), free_port()
+        self._webhook_port = free_port() if webhook else None
+        self.victims = (*VICTIMS, "webhook") if webhook else VICTIMS
         self.postgres = Postgres(folder / "postgres", durable=True)
         self.valkey = Valkey(folder / "valkey")
         self.logs = folder / "logs"
@@ -61,6 +64,7 @@ class Stack:
                 cluster_port=self._cluster_port,
                 time_scale=self._time_scale,
                 snapshot=self._folder / "cluster.json",
+                webhook_port=self._webhook_port,
             ):
                 if process.name != "jobs":
                     self._supervisor.start(process)
@@ -142,12 +146,12 @@ def kill_at_random(
 ) -> None:
     """Kills one after the other, each as often as any other, with pauses of half to one and a half of the mean."""
     deadline = time.monotonic() + seconds
-    for victim in _shuffled(chance):
+    for victim in _shuffled(stack.victims, chance):
         if stopped.wait(mean_pause * chance.uniform(0.5, 1.5)) or time.monotonic() > deadline:
             return
         stack.kill(victim, chance)
 
 
-def _shuffled(chance: random.Random) -> Iterator[str]:
+def _shuffled(victims: Sequence[str], chance: random.Random) -> Iterator[str]:
     while True:
-        yield from chance.sample(VICTIMS, len(VICTIMS))
+        yield from chance.sample(victims, len(victims))

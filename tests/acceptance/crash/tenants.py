@@ -5,21 +5,32 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 import orjson
 
+from clusters.jobs.framework.job_kind import Stopping
+from clusters.jobs.registry import JOB_KINDS
 from kueueweb.demo.jobs import OpenbSizes, Tenant, job
 from tests.acceptance.crash.rest import Account, Answer
+from tests.clusters.every_kind import EVERY_KIND, jobs_of, with_values
 
 _KUEUE: Final = "kueue.x-k8s.io"
 _MAX_LIVE: Final = 60
 """Jobs that one tenant deals with at a time; older ones are left to end by themselves."""
 _YAML: Final = "application/yaml"
 _SMALL: Final = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4096", "nvidia.com/gpucores": "10"}
+
+
+CRON_JOB: Final = "CronJob"
+"""Has no workload of its own: what it makes has, until it is deleted."""
+ENDLESS: Final = frozenset(
+    name for name, kind in JOB_KINDS.items() if kind.serves or kind.stopping is Stopping.DELETE_PODS
+)
+"""Kinds that run until somebody ends them."""
 
 
 class Fate(StrEnum):
@@ -49,8 +60,17 @@ class Promise:
 class TenantAtWork:
     """Random requests as one tenant, one after the other; `promises` is what the answers amount to."""
 
-    def __init__(self, account: Account, stranger: Callable[[dict[str, Any]], Answer], tenant: Tenant, seed: int):
+    def __init__(
+        self,
+        account: Account,
+        stranger: Callable[[dict[str, Any]], Answer],
+        tenant: Tenant,
+        seed: int,
+        max_jobs: int | None = None,
+    ):
+        """With `max_jobs` jobs come of every kind, and the tenant stops after so many."""
         self.account = account
+        self._max_jobs = max_jobs
         self._stranger = stranger
         self._tenant = tenant
         self._chance = random.Random(seed)
@@ -70,13 +90,19 @@ class TenantAtWork:
             (lambda: self._change("cancel", Fate.CANCELLED), 2),
             (self._delete, 1),
             (self._set_priority, 1),
+            (self._apply_any_kind, 10 if max_jobs else 0),
+            (self._submit_any_kind, 5 if max_jobs else 0),
+            (self._create_any_kind, 5 if max_jobs else 0),
         )
 
     def work(self, stopped: threading.Event, mean_pause: float) -> None:
-        """Requests with random pauses, until told to stop."""
+        """Requests with random pauses, until told to stop or all jobs are there."""
         operations, weights = zip(*self._operations, strict=True)
-        while not stopped.wait(self._chance.expovariate(1 / mean_pause)):
+        while not self._is_done() and not stopped.wait(self._chance.expovariate(1 / mean_pause)):
             self._chance.choices(operations, weights)[0]()
+
+    def _is_done(self) -> bool:
+        return self._max_jobs is not None and len(self.promises) >= self._max_jobs
 
     # --- Submitting ---------------------------------------------------------------------------------------------------
 
@@ -126,6 +152,37 @@ class TenantAtWork:
         found = self._job()
         found["metadata"]["name"] = self._name("kubectl")
         self._promise([found], self._stranger(found), "create in cluster")
+
+    def _apply_any_kind(self) -> None:
+        kind, manifests = self._any_kind(EVERY_KIND)
+        text = b"\n---\n".join(map(orjson.dumps, manifests))
+        self._promise_one(kind, manifests, self.account.call("POST", "manifests/", text, _YAML), "apply a")
+
+    def _submit_any_kind(self) -> None:
+        kind, manifests = self._any_kind([kind for kind in EVERY_KIND if kind != CRON_JOB])
+        self._promise_one(kind, manifests, self.account.call("POST", "workloads/", manifests), "submit a")
+
+    def _create_any_kind(self) -> None:
+        """kubectl create, running: the webhook suspends it."""
+        kind, manifests = self._any_kind([kind for kind in JOB_KINDS if kind != CRON_JOB])
+        self._promise_one(kind, manifests, self._stranger(manifests[0]), "create in cluster a")
+
+    def _any_kind(self, kinds: Iterable[str]) -> tuple[str, list[dict[str, Any]]]:
+        kind = self._chance.choice([*kinds])
+        seconds, mib = self._chance.randint(20, 400), self._chance.choice((0, 2048))
+        made = jobs_of(kind, self._name(kind.lower()[:12]), run_seconds=seconds, mib=mib)
+        told = {
+            "namespace": self._tenant.namespace, f"{_KUEUE}/queue-name": self._tenant.queue,
+            "schedule": "*/30 * * * *",
+        }  # fmt: skip
+        return kind, [with_values(manifest, told) for manifest in made]
+
+    def _promise_one(self, kind: str, manifests: list[dict[str, Any]], answer: Answer, what: str) -> None:
+        self._note(f"{what} {kind}", answer)
+        if answer.acknowledged:
+            metadata = manifests[0]["metadata"]
+            name = metadata["labels"].get(f"{_KUEUE}/pod-group-name", metadata["name"])
+            self.promises.append(Promise(self._tenant.namespace, kind, name, endless=kind in ENDLESS))
 
     def _apply(self, manifests: list[dict[str, Any]], *, endless: bool = False) -> None:
         text = b"\n---\n".join(map(orjson.dumps, manifests))

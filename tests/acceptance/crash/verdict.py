@@ -12,7 +12,7 @@ import psycopg
 from tests.acceptance.crash.logs import tracebacks
 from tests.acceptance.crash.rest import Account
 from tests.acceptance.crash.stack import Stack
-from tests.acceptance.crash.tenants import AdminAtWork, Fate, Promise, TenantAtWork, key_of, owner_of
+from tests.acceptance.crash.tenants import CRON_JOB, ENDLESS, AdminAtWork, Fate, Promise, TenantAtWork, key_of, owner_of
 
 _SETTLE_SECONDS: Final = 120.0
 _DRAIN_SECONDS: Final = 600.0
@@ -73,7 +73,7 @@ def _unsettled(stack: Stack) -> str:
 
 def _broken(promise: Promise, rows: list[dict[str, Any]]) -> Iterator[str]:
     name = f"{promise.kind} {promise.namespace}/{promise.name}"
-    if not rows and promise.fate not in (Fate.DELETED, Fate.UNKNOWN):
+    if not rows and promise.fate not in (Fate.DELETED, Fate.UNKNOWN) and promise.kind != CRON_JOB:
         yield f"{name} is gone: {promise.fate}"
     for row in rows:
         ended = row["status"] == "Finished"
@@ -98,7 +98,9 @@ def _drain(admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
     """Everything ends: what is held is released, what runs for ever is cancelled, the rest runs to its end."""
     while not admin.edit("192"):
         time.sleep(0.5)
-    endless = {key_of(promise) for promise in _promises(tenants) if promise.endless}
+    for promise in _promises(tenants):
+        if promise.kind == CRON_JOB:
+            admin.account.patiently("DELETE", f"manifests/{CRON_JOB}/{promise.namespace}/{promise.name}/")
     deadline = time.monotonic() + _DRAIN_SECONDS
     left: list[dict[str, Any]] = []
     while time.monotonic() < deadline:
@@ -108,7 +110,7 @@ def _drain(admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
             return
         for row in left:
             path = f"workloads/{row['namespace']}/{row['name']}"
-            if row["owner"] and row["owner"]["kind"] == "Deployment" and owner_of(row) in endless | {owner_of(row)}:
+            if row["owner"] and row["owner"]["kind"] in ENDLESS:
                 admin.account.patiently("POST", f"{path}/cancel/")
             elif not row["active"]:
                 admin.account.patiently("POST", f"{path}/release/")
