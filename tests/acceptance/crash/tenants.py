@@ -163,8 +163,9 @@ class TenantAtWork:
         self._promise_one(kind, manifests, self.account.call("POST", "workloads/", manifests), "submit a")
 
     def _create_any_kind(self) -> None:
-        """kubectl create, running: the webhook suspends it."""
-        kind, manifests = self._any_kind([kind for kind in JOB_KINDS if kind != CRON_JOB])
+        """kubectl create, running: the webhook suspends it. (Of a Deployment made there each pod is a workload, by a
+        name of its own.)"""
+        kind, manifests = self._any_kind([kind for kind in JOB_KINDS if kind not in (CRON_JOB, "Deployment")])
         self._promise_one(kind, manifests, self._stranger(manifests[0]), "create in cluster a")
 
     def _any_kind(self, kinds: Iterable[str]) -> tuple[str, list[dict[str, Any]]]:
