@@ -182,7 +182,7 @@ class TenantAtWork:
         self._note(f"{what} {kind}", answer)
         if answer.acknowledged:
             metadata = manifests[0]["metadata"]
-            name = metadata["labels"].get(f"{_KUEUE}/pod-group-name", metadata["name"])
+            name = metadata.get("labels", {}).get(f"{_KUEUE}/pod-group-name", metadata["name"])
             self.promises.append(Promise(self._tenant.namespace, kind, name, endless=kind in ENDLESS))
 
     def _apply(self, manifests: list[dict[str, Any]], *, endless: bool = False) -> None:
