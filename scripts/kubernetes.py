@@ -1,8 +1,8 @@
 """Builds a real Kubernetes control plane for `make test-kubernetes`: python scripts/kubernetes.py FOLDER
 
-etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kwok, which plays the kubelets of nodes that are not
-there. All come as source through Go's module proxy, checked against Go's checksum database, and are built by the
-machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
+etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and kwok, which plays the kubelets of nodes that
+are not there. All come as source through Go's module proxy, checked against Go's checksum database, and are built by
+the machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
 """
 
 import json
@@ -31,7 +31,7 @@ SOURCES = (
     Source(
         "k8s.io/kubernetes",
         f"v{KUBERNETES}",
-        {name: f"./cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")},
+        {name: f"./cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")},
     ),
     Source("sigs.k8s.io/kwok", "v0.8.0", {"kwok": "./cmd/kwok"}),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -65,6 +66,16 @@ class ControlPlane:
             accounts, {"metadata": {"namespace": namespace, "name": ""}, "spec": {"expirationSeconds": 3600}}
         )
         return str(answer["status"]["token"])
+
+    def kubectl(self, *arguments: str, manifests: Iterable[Mapping[str, Any]] = ()) -> str:
+        """What kubectl prints, which gets these manifests by its standard input; fails where it fails."""
+        command = [str(PROGRAMS / "kubectl"), "--kubeconfig", "kubeconfig", "--cache-dir", "kubectl", *arguments]
+        text = yaml.safe_dump_all([*manifests])
+        done = subprocess.run(
+            command, cwd=self._folder, input=text, text=True, capture_output=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
 
     def said(self, program: str) -> str:
         """What a program said so far."""

@@ -38,7 +38,7 @@ _PATIENCE_SECONDS: Final = 40.0
 _KINDS: Final = {
     "ServiceAccount": "serviceaccounts", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
     "Namespace": "namespaces", "Deployment": "deployments", "Service": "services", "Secret": "secrets",
-    "ConfigMap": "configmaps", "RoleBinding": "rolebindings",
+    "ConfigMap": "configmaps", "Role": "roles", "RoleBinding": "rolebindings",
 }  # fmt: skip
 _CLUSTER_WIDE: Final = ("Namespace", "ClusterRole", "ClusterRoleBinding")
 
@@ -83,7 +83,10 @@ class System:
         """No job and no pod is left; nobody makes them anew meanwhile."""
         for kind in (DEPLOYMENTS, JOBS, PODS):
             for item in self.admin.list(kind, "team").items:
-                self.admin.delete(kind, "team", item["metadata"]["name"])
+                name = item["metadata"]["name"]
+                if item["metadata"].get("finalizers"):
+                    self.admin.patch(kind, "team", name, {"metadata": {"finalizers": None}})
+                self.admin.delete(kind, "team", name)
         wait_for("the end of all pods", lambda: not self.pods(), _PATIENCE_SECONDS)
 
     def submit(self, manifest: JsonObject) -> None:
@@ -100,9 +103,9 @@ class System:
         self.engine.run()
         push_pending(self.cluster, self.client, time.time)
 
-    def until(self, what: str, condition: Callable[[], object]) -> None:
+    def until(self, what: str, condition: Callable[[], object], seconds: float = _PATIENCE_SECONDS) -> None:
         """Turns until the condition holds; fails with `what` when it does not in time."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + seconds
         while True:
             self.turn()
             if condition():
