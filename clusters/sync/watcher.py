@@ -233,15 +233,19 @@ class Watcher:
         reflectors.follow(kind for kind in self.kinds if kind not in _OPTIONAL)
         asking.start()
         try:
-            while not stopped.is_set() and not self._turn(inbox, stopped):
-                if reflectors.served is not None and reflectors.served != self._served:
-                    self.note_served(reflectors.served)
-                if self._clock() - self._looked_at >= self._relist_seconds:
-                    self._looked_at = self._clock()
-                    look_for_kueue(self._cluster, self._client)
+            while not stopped.is_set() and not self._turn(inbox, reflectors, stopped):
+                pass
         finally:
             ended.set()
             reflectors.stop()
+
+    def _look_around(self, served: frozenset[Kind] | None) -> None:
+        """Notes which kinds are served now, and from time to time whether a Kueue decides in the cluster."""
+        if served is not None and served != self._served:
+            self.note_served(served)
+        if self._clock() - self._looked_at >= self._relist_seconds:
+            self._looked_at = self._clock()
+            look_for_kueue(self._cluster, self._client)
 
     def _look_at_mode(self) -> bool:
         """Whether the mode has changed since, and with it what is followed."""
@@ -257,13 +261,14 @@ class Watcher:
         now = (self._cluster.is_mirrored, self._cluster.serves_kueue)
         return now == (self._is_mirrored, self._serves_kueue)
 
-    def _turn(self, inbox: queue.Queue[_Item], stopped: threading.Event) -> bool:
+    def _turn(self, inbox: queue.Queue[_Item], reflectors: _Reflectors, stopped: threading.Event) -> bool:
         """Applies what has come; whether the mode has changed instead."""
         items = _gather(inbox)
         try:
             close_old_connections()
             if self._look_at_mode():
                 return True
+            self._look_around(reflectors.served)
             if items:
                 self.apply(items)
             self.tick()

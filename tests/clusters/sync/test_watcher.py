@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import StringIO
 
 import pytest
@@ -66,6 +67,45 @@ def test_it_follows_through_late_repeated_lost_events_and_broken_connections(sys
         thread.join(timeout=PATIENCE_SECONDS)
     assert not thread.is_alive()
     assert watcher_health("default").alive
+
+
+@contextmanager
+def lost_connections(table: str) -> Iterator[None]:
+    """Whoever updates a row of the table meets a server that ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION lose_connection() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION 'terminating connection' USING ERRCODE = '57P01'; END $$;"
+            f" CREATE TRIGGER lose_connection BEFORE UPDATE ON {table} EXECUTE FUNCTION lose_connection()"
+        )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP FUNCTION lose_connection CASCADE")
+
+
+def test_it_goes_on_when_the_database_went_away_as_served_kinds_were_noted(
+    system: System, caplog: pytest.LogCaptureFixture
+) -> None:
+    watcher = Watcher(system.cluster, system.client, relist_seconds=0.1, clock=system.now)
+    stopped = threading.Event()
+
+    def run() -> None:
+        watcher.run(stopped)
+        connection.close()
+
+    thread = threading.Thread(target=run)
+    with lost_connections("accounts_cluster"):
+        system.install_operator("JobSet")
+        thread.start()
+        wait_for(lambda: "terminating connection" in caplog.text)
+    try:
+        wait_for(lambda: Cluster.objects.get().served_kinds == ["JobSet"])
+    finally:
+        stopped.set()
+        thread.join(timeout=PATIENCE_SECONDS)
+    assert not thread.is_alive()
 
 
 def test_pods_that_are_not_needed_again_are_reclaimable(system: System) -> None:
