@@ -34,7 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 
 admin.site.site_header = admin.site.site_title = "kueueweb"
-admin.site.index_title = "Rows"
+admin.site.index_title = "Configuration and records"
 
 handler400 = errors.bad_request
 handler403 = errors.forbidden

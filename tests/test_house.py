@@ -52,3 +52,15 @@ def test_the_architecture_names_rooms_that_are_there() -> None:
     assert [room for room in rules if not (ROOT / "scheduling" / room).is_dir()] == []
     inside = {path.name for path in (ROOT / "scheduling").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert inside == set(rules)
+
+
+def test_each_feature_names_tests_that_are_there() -> None:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (ROOT / "docs" / "features.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ") and not line.startswith("| Feature")
+    ]
+    assert len(rows) == 50
+    named = {path for row in rows for path in re.findall(r"tests/\S+\.py", row[2])}
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
+    assert [row[0] for row in rows if row[1] == "there" and not row[2]] == []

@@ -44,6 +44,7 @@ class UserSerializer(serializers.Serializer[Any]):
 
     username = serializers.CharField()
     is_cluster_admin = serializers.BooleanField(help_text="In the cluster that `?cluster=` names.")
+    may_use_admin = serializers.BooleanField(help_text="Whether the pages below /admin/ let them in.")
 
 
 class RoleSerializer(serializers.Serializer[Any]):
@@ -92,7 +93,11 @@ def session_of(request: Request) -> dict[str, Any]:
     )
     return body | {
         "authenticated": True,
-        "user": {"username": access.username, "is_cluster_admin": access.is_cluster_admin},
+        "user": {
+            "username": access.username,
+            "is_cluster_admin": access.is_cluster_admin,
+            "may_use_admin": request.user.is_staff,
+        },
         "roles": [
             {
                 "role": row["role"],

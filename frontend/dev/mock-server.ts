@@ -27,7 +27,7 @@ const fixture = makeFixture(size, Date.now());
 
 const SESSION: Session = {
   authenticated: true,
-  user: { username: "ada", is_cluster_admin: true },
+  user: { username: "ada", is_cluster_admin: true, may_use_admin: true },
   roles: [{ role: "admin", namespace: null, cohort: null, cluster: null }],
   clusters: [
     { name: "default", mode: "schedule" },

@@ -55,7 +55,7 @@ def test_a_browser_logs_in_and_out(site: SchemaClient) -> None:
     assert response.status_code == 200
     expected = {
         "authenticated": True,
-        "user": {"username": "bob", "is_cluster_admin": False},
+        "user": {"username": "bob", "is_cluster_admin": False, "may_use_admin": False},
         "roles": [{"role": "submitter", "namespace": "team-a", "cohort": None, "cluster": None}],
         "clusters": [{"name": "default", "mode": "schedule"}],
     }

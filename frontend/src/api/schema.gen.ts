@@ -4826,6 +4826,8 @@ export interface components {
             username: string;
             /** @description In the cluster that `?cluster=` names. */
             is_cluster_admin: boolean;
+            /** @description Whether the pages below /admin/ let them in. */
+            may_use_admin: boolean;
         };
         /**
          * @description * `create` - create

@@ -8,7 +8,7 @@ import { CordonButtons, nextSteps } from "./cordon";
 
 const session = (admin: boolean): Session => ({
   authenticated: true,
-  user: { username: "ada", is_cluster_admin: admin },
+  user: { username: "ada", is_cluster_admin: admin, may_use_admin: admin },
   roles: [{ role: "admin", namespace: "research", cohort: null, cluster: null }],
   clusters: [],
 });

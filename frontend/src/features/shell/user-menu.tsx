@@ -40,6 +40,11 @@ export function UserMenu({ session, onShortcuts }: { session: Session; onShortcu
         <Menu.Item leftSection={<Icon name="keyboard" size={16} />} onClick={onShortcuts}>
           Keyboard shortcuts
         </Menu.Item>
+        {session.user?.may_use_admin && (
+          <Menu.Item component="a" href="/admin/" leftSection={<Icon name="edit" size={16} />}>
+            Admin
+          </Menu.Item>
+        )}
         <Menu.Item leftSection={<Icon name="logout" size={16} />} onClick={() => logout.mutate()}>
           Log out
         </Menu.Item>

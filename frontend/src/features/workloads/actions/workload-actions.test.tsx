@@ -38,7 +38,7 @@ const WORKLOAD: Workload = {
 function session(role: "submitter" | "viewer", namespace: string): Session {
   return {
     authenticated: true,
-    user: { username: "ada", is_cluster_admin: false },
+    user: { username: "ada", is_cluster_admin: false, may_use_admin: false },
     roles: [{ role, namespace, cohort: null, cluster: null }],
     clusters: [],
   };
