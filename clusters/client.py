@@ -32,6 +32,11 @@ _REQUEST_SECONDS: Final = 30.0
 _WATCH_SECONDS: Final = 300
 _LOG_SILENCE_SECONDS: Final = 600.0
 """A log that is silent for this long is no longer followed."""
+REQUESTS_PER_SECOND: Final = 300.0
+BURST: Final = 500.0
+"""The most that a process asks of one server, as Kueue bounds itself; the server's own answers slow it down further."""
+_MAX_PAUSE_SECONDS: Final = 30.0
+_MAX_ATTEMPTS: Final = 5
 _SILENCE_SECONDS: Final = 90.0
 """A watch that is silent for this long, even without a bookmark, counts as broken."""
 
@@ -82,10 +87,12 @@ RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses"
 
 
 class ClusterError(Exception):
-    """The API server refused. `status` is the HTTP status (0: no answer), `reason` Kubernetes' reason."""
+    """The API server refused. `status` is the HTTP status (0: no answer), `reason` Kubernetes' reason, and
+    `retry_after` for how many seconds the server wants to be left alone."""
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{reason or status}: {message}")
+        self.retry_after = retry_after
         self.status = status
         self.reason = reason
         self.message = message
@@ -128,6 +135,7 @@ class TokenBucket:
         self._sleep = sleep
         self._tokens = burst
         self._filled_at = clock()
+        self._not_before = 0.0
         self._lock = threading.Lock()
 
     def take(self) -> None:
@@ -137,9 +145,14 @@ class TokenBucket:
             self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
             self._filled_at = now
             self._tokens -= 1
-            wait = -self._tokens / self._rate
+            wait = max(-self._tokens / self._rate, self._not_before - now)
         if wait > 0:
             self._sleep(wait)
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing more for so long: the server has asked for it."""
+        with self._lock:
+            self._not_before = max(self._not_before, self._clock() + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +176,7 @@ class ClusterClient:
 
     * configuration: from `connect`.
 
-    * pace: a bucket that may be shared; None: 50 requests a second, bursts of 100.
+    * pace: a bucket that may be shared; None: 300 requests a second, bursts of 500.
 
     * page_size: how many objects a list requests at once.
 
@@ -180,9 +193,11 @@ class ClusterClient:
     ) -> None:
         self._page_size = page_size
         self._read_only = read_only
+        # A connection that the server has closed is opened again; what it answers is ours to judge.
+        configuration.retries = urllib3.Retry(total=1, status=0, redirect=0, respect_retry_after_header=False)
         self._api = kubernetes_client.ApiClient(configuration)
         self._api.user_agent = FIELD_MANAGER
-        self._pace = pace or TokenBucket(50.0, 100.0)
+        self._pace = pace or TokenBucket(REQUESTS_PER_SECOND, BURST)
         self.server = str(configuration.host)
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
@@ -374,14 +389,33 @@ class ClusterClient:
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
     ) -> JsonObject:
-        self._pace.take()
-        response = self._send(method, path, query or {}, body, content_type)
+        response = self._send_paced(method, path, query or {}, body, content_type)
         try:
             content = response.data
         except urllib3.exceptions.HTTPError as error:
             raise ClusterUnreachable(str(error)) from error
-        found: JsonObject = orjson.loads(content)
+        try:
+            found: JsonObject = orjson.loads(content)
+        except orjson.JSONDecodeError as error:
+            raise ClusterUnreachable(f"{method} {path}: the answer is not JSON: {error}") from error
         return found
+
+    def _send_paced(
+        self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None, content_type: str
+    ) -> urllib3.BaseHTTPResponse:
+        """A request that the server has put off (429: it has done nothing) is sent again when it may be. All others
+        that share the pace wait too."""
+        for _ in range(_MAX_ATTEMPTS - 1):
+            self._pace.take()
+            try:
+                return self._send(method, path, query, body, content_type)
+            except ClusterError as error:
+                if error.retry_after:
+                    self._pace.pause(min(error.retry_after, _MAX_PAUSE_SECONDS))
+                if error.status != HTTPStatus.TOO_MANY_REQUESTS or not error.retry_after:
+                    raise
+        self._pace.take()
+        return self._send(method, path, query, body, content_type)
 
     def _send(
         self,
@@ -404,7 +438,7 @@ class ClusterClient:
         except (urllib3.exceptions.HTTPError, kubernetes_client.ApiException, OSError) as error:
             raise ClusterUnreachable(str(error)) from error
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise _error(answer.status, answer.data)
+            raise _error(answer.status, answer.data, _retry_after(answer.headers.get("Retry-After")))
         return answer  # type: ignore[no-any-return]  # the package is not typed
 
 
@@ -455,13 +489,18 @@ def _pieces(response: urllib3.BaseHTTPResponse, opened: Callable[[Callable[[], N
         response.close()
 
 
-def _error(status: int, content: bytes) -> ClusterError:
+def _retry_after(text: str | None) -> float:
+    """Kubernetes gives whole seconds; 0 where there is none, or a date."""
+    return float(text) if text and text.isascii() and text.isdigit() else 0.0
+
+
+def _error(status: int, content: bytes, retry_after: float = 0.0) -> ClusterError:
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
-        return ClusterError(status, "", content.decode("utf-8", "replace")[:500])
-    return _error_of(body if isinstance(body, dict) else {}, status)
+        return ClusterError(status, "", content.decode("utf-8", "replace")[:500], retry_after)
+    return _error_of(body if isinstance(body, dict) else {}, status, retry_after)
 
 
-def _error_of(body: Mapping[str, Any], status: int) -> ClusterError:
-    return ClusterError(status, str(body.get("reason") or ""), str(body.get("message") or ""))
+def _error_of(body: Mapping[str, Any], status: int, retry_after: float = 0.0) -> ClusterError:
+    return ClusterError(status, str(body.get("reason") or ""), str(body.get("message") or ""), retry_after)

@@ -23,5 +23,5 @@ def client_for(cluster: Cluster, *, read_only: bool = False) -> ClusterClient:
     with _lock:
         if key not in _clients:
             rate = float(settings.KUBERNETES_REQUESTS_PER_SECOND)
-            _clients[key] = connect(key[0], TokenBucket(rate, 2 * rate), read_only=key[1])
+            _clients[key] = connect(key[0], TokenBucket(rate, settings.KUBERNETES_REQUEST_BURST), read_only=key[1])
         return _clients[key]

@@ -113,7 +113,7 @@ class Reflector:
 
     def _wait(self, error: ClusterError) -> None:
         """Wait, longer with each failure in a row. An expired version causes one short wait only."""
-        wait = min(_FIRST_WAIT_SECONDS * 2**self._failures, _MAX_WAIT_SECONDS)
+        wait = min(max(_FIRST_WAIT_SECONDS * 2**self._failures, error.retry_after), _MAX_WAIT_SECONDS)
         self._failures += 1
         if not error.expired:
             _log.warning("Following %s of %s: %s; again in %.1f s", self.kind.plural, self._client.server, error, wait)

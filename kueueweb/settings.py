@@ -169,7 +169,9 @@ POD_SECURITY_LEVEL = env.choice("POD_SECURITY_LEVEL", "baseline", ("privileged",
 """Kubernetes' Pod Security level of namespaces without the label pod-security.kubernetes.io/enforce."""
 CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")
 """Patterns of namespaces that take no jobs, because their service accounts have more rights than a tenant's."""
-KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 50.0, minimum=0.1)
+# The most for a process and API server, as Kueue's own; the server's answers (429, Retry-After) slow it down.
+KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 300.0, minimum=0.1)
+KUBERNETES_REQUEST_BURST = env.number("KUBERNETES_REQUEST_BURST", 500.0, minimum=1.0)
 # The accounts by which our own processes write to a cluster: the admission webhook lets them in as they are.
 WEBHOOK_TRUSTED_USERS = env.words("WEBHOOK_TRUSTED_USERS", default="system:serviceaccount:kueueweb:kueueweb-push")
 

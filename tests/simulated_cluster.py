@@ -139,8 +139,27 @@ class _WriteGuard:
         self._application = application
         self.closed = False
         self.refused: list[str] = []
+        self.faults: list[tuple[int, dict[str, str]]] = []
+        """What the next of our requests get instead of an answer: a status, and headers; 0: the connection is cut."""
+        self.away = False
+        """Whether none of our requests gets an answer."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        agents = dict(scope.get("headers") or ())
+        ours = scope["type"] == "http" and agents.get(b"user-agent") == b"kueueweb"
+        if ours and (self.away or self.faults):
+            await self._fail(send, *((0, {}) if self.away else self.faults.pop(0)))
+            return
+        await self._answer(scope, receive, send)
+
+    async def _fail(self, send: Any, status: int, headers: dict[str, str]) -> None:
+        if not status:
+            raise ConnectionAbortedError("the server is away")
+        pairs = [(key.encode(), text.encode()) for key, text in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": pairs})
+        await send({"type": "http.response.body", "body": b'{"kind": "Status", "message": "not now"}'})
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         agent = dict(scope.get("headers") or ()).get(b"user-agent", b"")
         if not self.closed or scope["type"] != "http" or scope["method"] == "GET" or agent != b"kueueweb":
             await self._application(scope, receive, send)

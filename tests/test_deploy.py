@@ -130,6 +130,9 @@ def test_what_names_a_queue_fails_closed_and_the_rest_open() -> None:
     for configuration in (*objects("MutatingWebhookConfiguration"), *objects("ValidatingWebhookConfiguration")):
         policies: dict[str, set[tuple[str, str]]] = {}
         for each in configuration["webhooks"]:
+            if each["name"].startswith("objects.kueue."):
+                assert each["failurePolicy"] == "Ignore"  # the watcher checks what nobody has checked
+                continue
             [expression] = each["objectSelector"]["matchExpressions"]
             assert expression["key"] == "kueue.x-k8s.io/queue-name"
             policies.setdefault(each["clientConfig"]["service"]["path"], set()).add(

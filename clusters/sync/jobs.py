@@ -364,4 +364,5 @@ def as_submitted(job: JsonObject) -> JsonObject:
         for key, value in job["metadata"].items()
         if key in ("name", "namespace", "uid", "labels", "annotations")
     }
-    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}
+    spec = job.get("spec") or {}  # a kind of an operator may be made before anything is written into it
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": spec}

@@ -17,6 +17,7 @@ from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import JsonObject, dig, labels_of, set_label
 from clusters.jobs.objects import HAMI_WEBHOOK_LABEL, KUEUE_GATES, PLACEMENT_GATE, WORKLOAD_UID_LABEL
 from clusters.webhook.json_patch import json_patch
+from clusters.webhook.kueue_objects import KUEUE_PATHS, review_kueue_object
 from clusters.webhook.reviews import (
     ALLOWED,
     CREATE,
@@ -55,6 +56,9 @@ class Surroundings(Protocol):
     def observes_only(self) -> bool:
         """Whether nothing in the cluster is ours to change."""
 
+    def serves_kueue(self) -> bool:
+        """Whether Kueue's own objects are ours."""
+
     def context(self) -> JobContext: ...
 
     def vendors(self) -> Sequence[DeviceVendor]:
@@ -79,13 +83,15 @@ class Admission:
         }
 
     def review(self, path: str, request: AdmissionRequest) -> Verdict:
-        """The answer to a request. Raises KeyError for a path without a rule.
+        """The answer to a request under one of `PATHS`.
 
         What we write ourselves is let in as it is: it follows from an admission.
         """
-        rule = self._rules[path]
+        rule = self._rules.get(path)
         if request.username in self._surroundings.trusted or self._surroundings.observes_only():
             return ALLOWED
+        if rule is None:
+            return review_kueue_object(path, request) if self._surroundings.serves_kueue() else ALLOWED
         context = self._surroundings.context()
         key = (request.api_version, request.kind)
         if key not in context.kinds or not context.is_enabled({"apiVersion": key[0], "kind": key[1]}):
@@ -163,7 +169,7 @@ MUTATE_JOBS: Final = "/mutate/jobs"
 MUTATE_PODS: Final = "/mutate/pods"
 VALIDATE_JOBS: Final = "/validate/jobs"
 VALIDATE_STARTS: Final = "/validate/starts"
-PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS)
+PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE_PATHS)
 
 
 def _is_placed_by_us(pod: JsonObject) -> bool:

@@ -14,7 +14,10 @@ from typing import Any, Final
 from clusters.client import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import KINDS
+from clusters.served.contents import WITH_FINALIZER
+from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.admission import MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS
+from clusters.webhook.kueue_objects import MUTATE_KUEUE, VALIDATE_KUEUE
 from clusters.webhook.reviews import CREATE, UPDATE
 from queues.manifests import kueue_keys as keys
 
@@ -53,10 +56,15 @@ class Target:
 
 def webhook_configurations(target: Target) -> list[tuple[Kind, JsonObject]]:
     """Both configurations, each with its kind."""
-    mutating = [*_webhooks("jobs", MUTATE_JOBS, _defaulted, target), *_webhooks("pods", MUTATE_PODS, _placed, target)]
+    mutating = [
+        *_webhooks("jobs", MUTATE_JOBS, _defaulted, target),
+        *_webhooks("pods", MUTATE_PODS, _placed, target),
+        _kueue_webhook(MUTATE_KUEUE, sorted(WITH_FINALIZER), (CREATE,), target),
+    ]
     validating = [
         *_webhooks("jobs", VALIDATE_JOBS, lambda _: (CREATE, UPDATE), target),
         *_webhooks("starts", VALIDATE_STARTS, _guarded, target),
+        _kueue_webhook(VALIDATE_KUEUE, sorted(KUEUE_KINDS), (CREATE, UPDATE), target),
     ]
     for webhook in mutating:
         webhook["reinvocationPolicy"] = "Never"
@@ -99,6 +107,28 @@ def _webhooks(name: str, path: str, operations: _Operations, target: Target) -> 
         }
         for which, (operator, policy) in _POLICIES.items()
     ]
+
+
+def _kueue_webhook(path: str, kinds: Sequence[str], operations: Sequence[str], target: Target) -> JsonObject:
+    """Of Kueue's own objects. It fails open: what nobody has checked is checked when the watcher sees it, and changes
+    nothing until it can be read."""
+    rule = {
+        "apiGroups": [GROUP],
+        "apiVersions": ["v1beta1", "v1beta2"],
+        "operations": list(operations),
+        "resources": sorted(KUEUE_KINDS[name][0].plural for name in kinds),
+        "scope": "*",
+    }
+    return {
+        "name": f"objects.kueue.{NAME}",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": target.client_config(path),
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "rules": [rule],
+        "sideEffects": "None",
+        "timeoutSeconds": _TIMEOUT_SECONDS,
+    }
 
 
 def _expression(key: str, operator: str, values: Iterable[str] = ()) -> JsonObject:

@@ -52,6 +52,9 @@ class ClusterSurroundings:
     def observes_only(self) -> bool:
         return self._current().mode in MIRRORED_MODES
 
+    def serves_kueue(self) -> bool:
+        return self._current().serves_kueue
+
     def context(self) -> JobContext:
         return job_context(self._current().configuration, self._objects)
 

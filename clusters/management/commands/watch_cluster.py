@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster
 from accounts.outages import patiently
-from clusters.client import ClusterClient, ClusterError, TokenBucket, connect
+from clusters.client import ClusterClient, ClusterError, connect
 from clusters.connection import client_for
 from clusters.sync.watcher import Watcher
 
@@ -50,5 +50,5 @@ class Command(BaseCommand):
 def _client(cluster: Cluster, server: str | None) -> ClusterClient:
     """A watcher only reads, in every mode."""
     if server:
-        return connect(server, TokenBucket(50.0, 100.0), read_only=True)
+        return connect(server, read_only=True)
     return client_for(cluster, read_only=True)

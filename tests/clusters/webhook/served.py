@@ -37,9 +37,13 @@ class FixedSurroundings:
         self.current = context
         self.known = standing
         self.observing = False
+        self.serving = False
 
     def observes_only(self) -> bool:
         return self.observing
+
+    def serves_kueue(self) -> bool:
+        return self.serving
 
     def context(self) -> JobContext:
         return self.current
