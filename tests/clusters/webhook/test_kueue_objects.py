@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def review(
     return Admission(surroundings).review(path, request)
 
 
-def cluster_queue(version: str = V1BETA2, **spec: object) -> JsonObject:
+def cluster_queue(version: str = V1BETA2, **spec: Any) -> JsonObject:
     return {"apiVersion": version, "kind": "ClusterQueue", "metadata": {"name": "main"}, **queue_spec(**spec)}
 
 
