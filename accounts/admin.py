@@ -8,8 +8,13 @@ from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 
 from accounts.exceptions import MirroredFromCluster
-from accounts.models import Cluster, ClusterMode, RoleBinding
-from accounts.services.cluster_settings import require_not_mirrored, set_mode, set_serves_kueue_objects
+from accounts.models import Cluster, ClusterMode, DeviceBinding, RoleBinding
+from accounts.services.cluster_settings import (
+    require_not_mirrored,
+    set_device_binding,
+    set_mode,
+    set_serves_kueue_objects,
+)
 
 if TYPE_CHECKING:
     AnyModelAdmin = admin.ModelAdmin[Any]
@@ -67,7 +72,7 @@ class ClusterAdmin(AnyModelAdmin):
     list_display = ("name", "mode", "server_url", "created_at")
     form = ClusterForm
     fields = (
-        "name", "mode", "serves_kueue_objects", "server_url", "telemetry_urls", "configuration",
+        "name", "mode", "serves_kueue_objects", "device_binding", "server_url", "telemetry_urls", "configuration",
         "device_plugin_configuration", "configuration_generation",
     )  # fmt: skip
 
@@ -82,6 +87,7 @@ class ClusterAdmin(AnyModelAdmin):
             obj.save(update_fields=["server_url", "telemetry_urls"])
             set_mode(obj, ClusterMode(obj.mode))
             set_serves_kueue_objects(obj, serves=obj.serves_kueue_objects)
+            set_device_binding(obj, DeviceBinding(obj.device_binding))
         else:
             obj.save()
 

@@ -3,7 +3,7 @@
 from accounts.models.audit import AuditFinding
 from accounts.models.audit_record import AuditRecord, AuditVerb
 from accounts.models.base import ClusterObject, NamespacedObject
-from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode
+from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode, DeviceBinding
 from accounts.models.kept_answer import KeptAnswer
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
@@ -18,6 +18,7 @@ __all__ = [
     "Cluster",
     "ClusterMode",
     "ClusterObject",
+    "DeviceBinding",
     "KeptAnswer",
     "Namespace",
     "NamespacedObject",

@@ -18,6 +18,15 @@ class ClusterMode(StrEnum):
     """We decide."""
 
 
+class DeviceBinding(StrEnum):
+    """Who binds the pods that get devices from us."""
+
+    BIND = "bind"
+    """We do, as HAMi's scheduler would; its webhook is told to leave these pods alone."""
+    PIN = "pin"
+    """HAMi's scheduler does, on the node and the devices that we chose."""
+
+
 MIRRORED_MODES: Final = (ClusterMode.OBSERVE, ClusterMode.SHADOW)
 """Our rows repeat what the cluster says, and only the watcher writes them."""
 
@@ -38,6 +47,13 @@ class Cluster(models.Model):
         db_default=False,
         help_text="In mode schedule Kueue's objects in the cluster are ours: edits there and here are one, "
         "and their status is written by us. The cluster needs Kueue's CRDs.",
+    )
+    device_binding = models.CharField(
+        max_length=16,
+        choices=[(binding.value, binding.value) for binding in DeviceBinding],
+        default=DeviceBinding.BIND,
+        db_default=DeviceBinding.BIND.value,
+        help_text="Who binds pods with devices: we, or HAMi's scheduler on the node and devices that we chose.",
     )
     simulated = models.BooleanField(
         default=False, editable=False, db_default=False, help_text="The demo's own cluster, which it may fill anew."
@@ -95,6 +111,11 @@ class Cluster(models.Model):
     def is_mirrored(self) -> bool:
         """Whether another scheduler decides there, and our rows repeat what the cluster says."""
         return self.mode in MIRRORED_MODES
+
+    @property
+    def hami_binds(self) -> bool:
+        """Whether pods with devices are bound by HAMi's scheduler."""
+        return self.device_binding == DeviceBinding.PIN
 
     @property
     def serves_kueue(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from accounts.events import request_push, wake_scheduler
 from accounts.exceptions import MirroredFromCluster, NotFound
-from accounts.models import Cluster, ClusterMode
+from accounts.models import Cluster, ClusterMode, DeviceBinding
 from accounts.services.apply_result import Action
 
 
@@ -37,6 +37,12 @@ def set_serves_kueue_objects(cluster: Cluster, *, serves: bool) -> None:
     """Whether Kueue's objects in the cluster and our rows follow each other while we decide there."""
     rows = Cluster.objects.exclude(serves_kueue_objects=serves).filter(pk=cluster.pk)
     rows.update(serves_kueue_objects=serves)
+    request_push(cluster.name)
+
+
+def set_device_binding(cluster: Cluster, binding: DeviceBinding) -> None:
+    """Who binds pods with devices from now on; what waits at its gate already is bound as it was made to be."""
+    Cluster.objects.exclude(device_binding=binding).filter(pk=cluster.pk).update(device_binding=binding)
     request_push(cluster.name)
 
 

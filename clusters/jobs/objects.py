@@ -40,6 +40,8 @@ KUEUE_GATES: Final = frozenset({keys.ADMISSION_GATE, keys.TOPOLOGY_GATE, keys.EL
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 HAMI_WEBHOOK_LABEL: Final = "hami.io/webhook"
+HAMI_KEEPS_AWAY: Final = "ignore"
+"""The value of the label on pods that HAMi's webhook leaves alone."""
 
 _MAX_LABEL_VALUE: Final = 63
 _MAX_NUMBER: Final = 9
@@ -130,6 +132,7 @@ class JobSource:
     * pod_set: of a pod of a group, the pod set that it belongs to; else its workload has one only.
     * ended, leaving: of a pod of a group, whether it has ended, and whether it is to be removed.
     * vendors: those whose devices its pods may get from us; its own pods are completed as HAMi's webhook would.
+    * hami_binds: HAMi's webhook and scheduler handle its pods with devices, where we chose.
     * context: what its kind's rules look up.
     """
 
@@ -141,6 +144,7 @@ class JobSource:
     pod_set: str = ""
     ended: bool = False
     leaving: bool = False
+    hami_binds: bool = False
     context: JobContext = NO_CLUSTER
 
     @property

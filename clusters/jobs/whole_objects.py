@@ -18,6 +18,7 @@ from clusters.jobs.framework.manifest import dig, mapping_at
 from clusters.jobs.framework.pod_set_info import PodSetInfo, info_of_pod_set, merge_into_template
 from clusters.jobs.framework.scheduling_gates import add_gate
 from clusters.jobs.objects import (
+    HAMI_KEEPS_AWAY,
     HAMI_WEBHOOK_LABEL,
     HOSTNAME_LABEL,
     PLACEMENT_GATE,
@@ -99,7 +100,9 @@ def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
     manifest = copy.deepcopy(there) if source.found_in_cluster and there is not None else own_manifest(source)
     for name, template in source.kind.templates(manifest):
         labels = mapping_at(template, "metadata", "labels")
-        labels |= {**common_labels(source), HAMI_WEBHOOK_LABEL: "ignore", POD_SET_LABEL: name}
+        labels |= {**common_labels(source), POD_SET_LABEL: name}
+        if not source.hami_binds:
+            labels[HAMI_WEBHOOK_LABEL] = HAMI_KEEPS_AWAY
         add_gate(template, PLACEMENT_GATE)
     return manifest
 
@@ -178,8 +181,8 @@ def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmissio
     """What is merged into the template of a pod set."""
     info = PodSetInfo(pod_set.name, pod_set.count)
     labels = {**common_labels(source), **admission_labels(workload, pod_set)}
-    if pod_set.nodes and pod_set.with_devices:
-        labels[HAMI_WEBHOOK_LABEL] = "ignore"
+    if pod_set.nodes and pod_set.with_devices and not source.hami_binds:
+        labels[HAMI_WEBHOOK_LABEL] = HAMI_KEEPS_AWAY
     annotations = {keys.WORKLOAD: workload.name}
     if source.elastic:
         annotations[keys.SLICE_NAME] = workload.slice_name or workload.name

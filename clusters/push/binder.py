@@ -15,6 +15,8 @@ from django.db import connection, transaction
 from accounts.models import Cluster
 from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from clusters.jobs.objects import (
+    HAMI_KEEPS_AWAY,
+    HAMI_WEBHOOK_LABEL,
     HOSTNAME_LABEL,
     JOB_UID_LABEL,
     POD_SET_LABEL,
@@ -31,13 +33,15 @@ from clusters.push.desired_state import FlavorNodes, Places, Slices, admitted_wo
 from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
 from clusters.push.topology_domains import TopologyDomains
-from gpus.annotations import owned_annotations, pod_annotations, webhook_annotations
+from gpus.annotations import owned_annotations, pinned_devices, pod_annotations, webhook_annotations
 from gpus.annotations.allocation import ALLOCATING, BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.kueue_keys import COMPONENT_INDEX
 from queues.models import PodSet, Workload
+from scheduling.model.placement import PodPlacement
+from scheduling.model.pod import DEFAULT_SCHEDULER
 from scheduling.model.vocabulary import WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -144,6 +148,8 @@ class Binder:
         patch = placed_pod(pod, workload, replica, hami)
         # The node's device plugin trusts these annotations, so values that somebody else wrote are removed.
         patch["metadata"]["annotations"] |= {key: None for key in theirs if key not in (*hami, BIND_PHASE, BIND_TIME)}
+        if self._is_pinned(pod) and hami:
+            return self._pin(pod, patch, ungated_pod(pod, admission, node), placement)
         self._annotate(pod, patch)
         locks = locks_of(placement, self._vendors)
         if not self._locks.take(node, pod, locks):
@@ -156,6 +162,30 @@ class Binder:
             if not error.conflict or not self._is_bound_to(pod, node):
                 self._locks.give_back(node, locks)
                 raise
+        return 1
+
+    def _is_pinned(self, pod: JsonObject) -> bool:
+        """Whether HAMi's scheduler binds the pod. Its webhook has not seen one that was made before it was to."""
+        labels = pod["metadata"].get("labels") or {}
+        return self._cluster.hami_binds and labels.get(HAMI_WEBHOOK_LABEL) != HAMI_KEEPS_AWAY
+
+    def _pin(self, pod: JsonObject, patch: JsonObject, ungate: JsonObject | None, placement: PodPlacement) -> int:
+        """Leave a pod to HAMi's scheduler, on its node and its devices alone.
+
+        HAMi counts the devices as taken from the moment it sees our annotations. Its scheduler then drops them for its
+        own decision, which the node selector and the UUIDs leave one answer; lock, phase and binding are its own.
+        """
+        if ungate is None:
+            return 0
+        if (pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER:
+            raise ClusterError(
+                0, "NotGivenToHami",
+                "HAMi's webhook has not given it to HAMi's scheduler. Let the webhook see pods of this namespace, then "
+                "delete the pod, or set the cluster's device_binding to bind.",
+            )  # fmt: skip
+        metadata = patch["metadata"]
+        metadata["annotations"] |= pinned_devices(placement, self._vendors)
+        self._patch(pod, {**ungate, "metadata": metadata})
         return 1
 
     def _let_bind(self, pod: JsonObject, ungate: JsonObject | None, *, phase: bool) -> None:

@@ -55,13 +55,14 @@ def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
 
 
 def device_vendors(cluster: Cluster) -> tuple[DeviceVendor, ...]:
-    """The configured vendors whose devices pods may get in the cluster; none while no node has a device."""
-    if not DeviceRow.objects.filter(node__cluster=cluster).exists():
+    """The configured vendors whose devices we complete pods for: none while no node has a device, or where HAMi's
+    webhook does it."""
+    if cluster.hami_binds or not DeviceRow.objects.filter(node__cluster=cluster).exists():
         return ()
     return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
 
 
-def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | None:
+def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = (), *, hami_binds: bool = False) -> JobSource | None:
     """The job as submitted; None for a kind that exists in no cluster."""
     kind = JOB_KINDS.get(job.kind)
     if kind is None:
@@ -69,14 +70,17 @@ def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | 
     metadata = {**(job.manifest.get("metadata") or {}), "name": job.name, "namespace": job.namespace}
     context = context_of(StoredObjects(job.cluster)) if kind.refers_to else NO_CLUSTER
     manifest = {**job.manifest, "metadata": metadata}
-    return JobSource(kind, manifest, str(job.uid), job.found_in_cluster, vendors, context=context)
+    uid, found = str(job.uid), job.found_in_cluster
+    return JobSource(kind, manifest, uid, found, vendors, hami_binds=hami_binds, context=context)
 
 
-def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...] = ()) -> dict[int, list[JobSource]]:
+def member_sources(
+    group_ids: Collection[int], vendors: tuple[DeviceVendor, ...] = (), *, hami_binds: bool = False
+) -> dict[int, list[JobSource]]:
     """The pods of these groups as submitted, by the key of the group's row, in order of creation."""
     sources: dict[int, list[JobSource]] = {}
     for row in Job.objects.filter(group__in=group_ids).order_by("pk") if group_ids else ():
-        source = job_source(row, vendors)
+        source = job_source(row, vendors, hami_binds=hami_binds)
         if source is not None and row.group_id is not None:
             leaving = row.deletion_requested_at is not None
             member = replace(source, pod_set=Member(row).role, ended=bool(row.phase), leaving=leaving)

@@ -180,7 +180,7 @@ class _Sweep:
         rows = Job.objects.filter(cluster=self._cluster, kind__in=_MAKERS, found_in_cluster=False)
         changed = rows.exclude(pushed_generation=F("generation")) | rows.filter(deletion_requested_at__isnull=False)
         for row in changed.order_by("pk"):
-            source = job_source(row, self._vendors)
+            source = job_source(row, self._vendors, hami_binds=self._cluster.hami_binds)
             if source is None:
                 continue
             try:
@@ -270,7 +270,7 @@ class _Sweep:
         self._places = places_of(self._cluster, rows)
         counts = Counter(row.job.kind for row in rows if row.job is not None)
         groups = [row.job.pk for row in rows if row.job is not None and row.job.kind == POD_GROUP]
-        self._members = member_sources(groups, self._vendors)
+        self._members = member_sources(groups, self._vendors, hami_binds=self._cluster.hami_binds)
         counts[PODS.kind] += sum(map(len, self._members.values()))
         self._listed = {}
         for kind, count in counts.items():
@@ -287,7 +287,7 @@ class _Sweep:
     def _act(self, row: Workload) -> None:
         if row.job is None:
             return
-        source = job_source(row.job, self._vendors)
+        source = job_source(row.job, self._vendors, hami_binds=self._cluster.hami_binds)
         for each in self._members.get(row.job.pk, ()) if source is None else (source,):
             self._act_on(each, row, withdrawn=row.job.deletion_requested_at is not None or each.leaving)
 

@@ -15,7 +15,7 @@ from clusters.jobs.framework.errors import ErrorType, FieldError, JobError, forb
 from clusters.jobs.framework.identity import is_managed, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import JsonObject, dig, labels_of, set_label
-from clusters.jobs.objects import HAMI_WEBHOOK_LABEL, KUEUE_GATES, PLACEMENT_GATE, WORKLOAD_UID_LABEL
+from clusters.jobs.objects import HAMI_KEEPS_AWAY, HAMI_WEBHOOK_LABEL, KUEUE_GATES, PLACEMENT_GATE, WORKLOAD_UID_LABEL
 from clusters.webhook.json_patch import json_patch
 from clusters.webhook.kueue_objects import KUEUE_PATHS, review_kueue_object
 from clusters.webhook.reviews import (
@@ -138,7 +138,7 @@ class Admission:
         if not asked.asks_for_devices:
             return ALLOWED
         completed = copy.deepcopy(completed_pod(pod, vendors))
-        set_label(completed, HAMI_WEBHOOK_LABEL, "ignore")
+        set_label(completed, HAMI_WEBHOOK_LABEL, HAMI_KEEPS_AWAY)
         warnings = [str(problem) for problem in asked.problems]
         return Verdict(json_patch(pod, completed), warnings=warnings)
 

@@ -59,6 +59,8 @@ class ClusterSurroundings:
         return job_context(self._current().configuration, self._objects)
 
     def vendors(self) -> Sequence[DeviceVendor]:
+        if self._current().hami_binds:
+            return ()  # HAMi's own webhook completes the pods
         configured = self._current().device_plugin_configuration
         return configured_vendors(configured.get("settings") or {}, VENDORS)
 

@@ -13,7 +13,7 @@ from gpus.annotations.allocation import (
     encode_mig_allocations,
     found_allocation,
 )
-from gpus.annotations.decided import pod_annotations, webhook_annotations
+from gpus.annotations.decided import pinned_devices, pod_annotations, webhook_annotations
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.inventory import (
     decode_cordoned,
@@ -53,6 +53,7 @@ __all__ = [
     "handshake_request",
     "node_devices",
     "owned_annotations",
+    "pinned_devices",
     "plugin_answers",
     "pod_annotations",
     "webhook_annotations",

@@ -56,6 +56,19 @@ def pod_annotations(
     return found
 
 
+def pinned_devices(pod: PodPlacement, vendors: Iterable[DeviceVendor]) -> dict[str, str]:
+    """The annotations that leave HAMi's scheduler these devices alone: their UUIDs, by the vendor's key for users.
+
+    A vendor for whose devices HAMi looks at no UUID is not among them.
+    """
+    found: dict[str, str] = {}
+    for vendor in vendors:
+        uuids = sorted({part.uuid for part in pod.slices if part.vendor == vendor.common_word})
+        keys = (vendor.annotations.use_uuid, vendor.annotations.other_use_uuid)
+        found |= {key: ",".join(uuids) for key in keys if key and uuids}
+    return found
+
+
 def webhook_annotations(
     pod: PodPlacement, vendors: Iterable[DeviceVendor], manifest: Mapping[str, Any]
 ) -> dict[str, str]:

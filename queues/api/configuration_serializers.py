@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from accounts.kinds.declaration import Field, Group, Kind
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
-from accounts.models import ClusterMode
+from accounts.models import ClusterMode, DeviceBinding
 from queues.api.serializers import ConditionSerializer
 from queues.kinds import KINDS
 from queues.kinds.admission_checks import AdmissionChecks
@@ -206,16 +206,27 @@ _SERVES_HELP: Final = (
 )
 
 
+_BINDING_HELP: Final = (
+    "`bind`: we bind pods with devices, as HAMi's scheduler would; `pin`: we choose node and devices and write them, "
+    "and HAMi's scheduler binds. `pin` needs HAMi's webhook and scheduler."
+)
+
+
 class ClusterSettingsSerializer(Shape):
     """What an admin sets of a cluster."""
 
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], required=False, help_text=_MODE_HELP)
     serves_kueue_objects = serializers.BooleanField(required=False, help_text=_SERVES_HELP)
+    device_binding = serializers.ChoiceField(
+        [binding.value for binding in DeviceBinding], required=False, help_text=_BINDING_HELP
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One of them, at least."""
         if not attrs:
-            raise serializers.ValidationError({"mode": "Required value: give mode, serves_kueue_objects, or both."})
+            raise serializers.ValidationError(
+                {"mode": "Required value: give mode, serves_kueue_objects or device_binding."}
+            )
         return attrs
 
 
@@ -225,6 +236,7 @@ class ClusterSerializer(Shape):
     name = serializers.CharField()
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], help_text=_MODE_HELP)
     serves_kueue_objects = serializers.BooleanField(help_text=_SERVES_HELP)
+    device_binding = serializers.ChoiceField([binding.value for binding in DeviceBinding], help_text=_BINDING_HELP)
     server_url = serializers.CharField(allow_blank=True, help_text="Empty for those who may not see it.")
     configuration = serializers.DictField(help_text="Kueue's Configuration, as applied.")
     created_at = serializers.DateTimeField()

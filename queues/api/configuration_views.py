@@ -16,10 +16,10 @@ from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import PreconditionFailed, PreconditionRequired
 from accounts.kinds.declaration import Kind
-from accounts.models import Cluster, ClusterMode, Namespace, RoleBinding
+from accounts.models import Cluster, ClusterMode, DeviceBinding, Namespace, RoleBinding
 from accounts.services.access import access_of, clusters_of
 from accounts.services.apply_result import Action
-from accounts.services.cluster_settings import set_mode, set_serves_kueue_objects
+from accounts.services.cluster_settings import set_device_binding, set_mode, set_serves_kueue_objects
 from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
@@ -248,6 +248,8 @@ class ClusterDetailView(ClusterView):
             set_mode(row, ClusterMode(asked.validated_data["mode"]))
         if "serves_kueue_objects" in asked.validated_data:
             set_serves_kueue_objects(row, serves=asked.validated_data["serves_kueue_objects"])
+        if "device_binding" in asked.validated_data:
+            set_device_binding(row, DeviceBinding(asked.validated_data["device_binding"]))
         return self.get(request, name)
 
     def _find(self, request: Request, name: str) -> Cluster:
@@ -262,6 +264,7 @@ def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:
         "name": row.name,
         "mode": row.mode,
         "serves_kueue_objects": row.serves_kueue_objects,
+        "device_binding": row.device_binding,
         "server_url": row.server_url if whole else "",
         "configuration": row.configuration if whole else {},
         "created_at": row.created_at,

@@ -84,3 +84,15 @@ def test_the_mode_is_set_by_cluster_admins(cluster: Cluster) -> None:
     assert alice.get("/api/v1/session/").json()["clusters"] == [{"name": "default", "mode": "observe"}]
     call_command("set_cluster", mode="schedule")
     assert alice.get(url).json()["mode"] == "schedule"
+
+
+def test_who_binds_pods_with_devices_is_set_by_cluster_admins(cluster: Cluster) -> None:
+    url = "/api/v1/clusters/default/"
+    assert client_of(User.objects.get(username="bob")).patch(url, {"device_binding": "pin"}).status_code == 403
+    alice = client_of(User.objects.get(username="alice"))
+    assert alice.get(url).json()["device_binding"] == "bind"
+    wrong = alice.patch(url, {"device_binding": "hold"})
+    assert (wrong.status_code, wrong.json()["errors"][0]["path"]) == (400, "device_binding")
+    assert alice.patch(url, {"device_binding": "pin"}).json()["device_binding"] == "pin"
+    call_command("set_cluster", device_binding="bind")
+    assert alice.get(url).json()["device_binding"] == "bind"

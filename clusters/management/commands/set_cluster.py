@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from accounts.models import Cluster, ClusterMode
-from accounts.services.cluster_settings import set_mode, set_serves_kueue_objects
+from accounts.models import Cluster, ClusterMode, DeviceBinding
+from accounts.services.cluster_settings import set_device_binding, set_mode, set_serves_kueue_objects
 
 
 class Command(BaseCommand):
@@ -27,6 +27,12 @@ class Command(BaseCommand):
             help="whether Kueue's objects there are ours in mode schedule; the cluster needs Kueue's CRDs",
         )
 
+        parser.add_argument(
+            "--device-binding",
+            choices=[binding.value for binding in DeviceBinding],
+            help="who binds pods with devices: we (bind), or HAMi's scheduler where we chose (pin)",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         cluster, _ = Cluster.objects.get_or_create(name=options["cluster"])
         if options["server_url"] is not None:
@@ -35,5 +41,7 @@ class Command(BaseCommand):
             set_mode(cluster, ClusterMode(options["mode"]))
         if options["serve_kueue_objects"] is not None:
             set_serves_kueue_objects(cluster, serves=options["serve_kueue_objects"])
+        if options["device_binding"]:
+            set_device_binding(cluster, DeviceBinding(options["device_binding"]))
         cluster.refresh_from_db()
         self.stdout.write(f"{cluster.name}: mode {cluster.mode}, API server {cluster.server_url or 'as configured'}")

@@ -2012,6 +2012,13 @@ export interface components {
             mode: components["schemas"]["ModeEnum"];
             /** @description In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows their status. It needs Kueue's CRDs. */
             serves_kueue_objects: boolean;
+            /**
+             * @description `bind`: we bind pods with devices, as HAMi's scheduler would; `pin`: we choose node and devices and write them, and HAMi's scheduler binds. `pin` needs HAMi's webhook and scheduler.
+             *
+             *     * `bind` - bind
+             *     * `pin` - pin
+             */
+            device_binding: components["schemas"]["DeviceBindingEnum"];
             /** @description Empty for those who may not see it. */
             server_url: string;
             /** @description Kueue's Configuration, as applied. */
@@ -2319,6 +2326,12 @@ export interface components {
              */
             name: string;
         };
+        /**
+         * @description * `bind` - bind
+         *     * `pin` - pin
+         * @enum {string}
+         */
+        DeviceBindingEnum: "bind" | "pin";
         /** @description The code that only the command knows. */
         DeviceCodeRequest: {
             device_code: string;
@@ -3539,6 +3552,13 @@ export interface components {
             mode?: components["schemas"]["ModeEnum"];
             /** @description In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows their status. It needs Kueue's CRDs. */
             serves_kueue_objects?: boolean;
+            /**
+             * @description `bind`: we bind pods with devices, as HAMi's scheduler would; `pin`: we choose node and devices and write them, and HAMi's scheduler binds. `pin` needs HAMi's webhook and scheduler.
+             *
+             *     * `bind` - bind
+             *     * `pin` - pin
+             */
+            device_binding?: components["schemas"]["DeviceBindingEnum"];
         };
         /** @description A Cohort. */
         PatchedCohortRequest: {
