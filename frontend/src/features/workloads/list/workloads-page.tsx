@@ -17,6 +17,7 @@ import { countFilters, type WorkloadFilters, type WorkloadView } from "@/lib/url
 import { SubmitModal } from "../submit/submit-modal";
 import { BulkBar } from "./bulk-bar";
 import { FilterBar } from "./filter-bar";
+import { SavedViews } from "./saved-views";
 import { hiddenColumns, ViewBar } from "./view-bar";
 import { WORKLOAD_COLUMNS } from "./workload-columns";
 import { WorkloadGroups } from "./workload-groups";
@@ -47,7 +48,16 @@ export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: Work
           )
         }
       />
-      <FilterBar filters={filters} onFilter={onFilter} aside={<ViewBar view={view} onView={onView} />} />
+      <FilterBar
+        filters={filters}
+        onFilter={onFilter}
+        aside={
+          <>
+            <ViewBar view={view} onView={onView} />
+            <SavedViews present={{ ...filters, ...view }} onOpen={onDrill} />
+          </>
+        }
+      />
       {view.group === undefined ? (
         <WorkloadTable filters={filters} view={view} onView={onView} onClear={() => onFilter({})} />
       ) : (
