@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import uvicorn
+from django.db import DatabaseError, close_old_connections
 
 from accounts.heartbeat import touch_heartbeat
 from clusters.client import ClusterClient, ClusterError
@@ -170,7 +171,8 @@ class WebhookServer:
         while not stopped.is_set():
             try:
                 self.refresh()
-            except (ClusterError, OSError, ssl.SSLError) as error:
+            except (ClusterError, DatabaseError, OSError, ssl.SSLError) as error:
                 _log.error("The webhook's certificate or configurations are not renewed: %s", error)
             touch_heartbeat()
+            close_old_connections()  # else one that has ended stays this thread's for ever
             stopped.wait(REFRESH_SECONDS)

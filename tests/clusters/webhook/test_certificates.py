@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 import urllib3
 from cryptography import x509
+from django.db import OperationalError
 
 from clusters.client import TokenBucket, connect
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.certificates import Certificates, renewed
-from clusters.webhook.server import given
+from clusters.webhook.configurations import Target
+from clusters.webhook.server import Registration, given
 from tests.clusters.webhook.served import HOST, FixedSurroundings, ServedWebhook, checking_pool
 from tests.simulated_cluster import ServerThread, make_simulated
 
@@ -114,3 +116,20 @@ def test_given_certificates_are_read_again_when_their_owner_renews_them(tmp_path
     assert (current().certificate, current().authorities) == (first.certificate, first.authorities)
     write(second)
     assert current().key == second.key
+
+
+def test_the_keeper_lives_through_a_database_that_goes_away() -> None:
+    """Without it no certificate is renewed any more, and nobody notices until the last one ends."""
+    asked = threading.Event()
+
+    def observes_only() -> bool:
+        asked.set()
+        raise OperationalError("server closed the connection unexpectedly")
+
+    client = connect("http://127.0.0.1:1", TokenBucket(1, 1))
+    registration = Registration(client, Target(url=f"https://{HOST}"), observes_only)
+    with ServedWebhook(FixedSurroundings(NO_CLUSTER), registration):
+        assert asked.wait(10)
+        [keeper] = [thread for thread in threading.enumerate() if thread.name == "webhook-keeper"]
+        keeper.join(0.5)
+        assert keeper.is_alive()
