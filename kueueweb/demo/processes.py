@@ -7,8 +7,6 @@ from pathlib import Path
 
 from clusters.simulated.fleet import FLEETS
 
-_MANAGE = str(Path(__file__).resolve().parent.parent.parent / "manage.py")
-
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -72,7 +70,7 @@ def environment(
 
 
 def _manage(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, _MANAGE, *arguments)
+    return (sys.executable, "-m", "kueueweb", *arguments)
 
 
 def _celery(*arguments: str) -> tuple[str, ...]:

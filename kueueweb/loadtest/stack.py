@@ -66,7 +66,7 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
 def _preparation(folder: Path) -> Iterator[Process]:
     namespace = folder / "namespace.json"
     namespace.write_text(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
-    manage = (sys.executable, "manage.py")
+    manage = (sys.executable, "-m", "kueueweb")
     user = ("--noinput", "--username", "admin", "--email", "admin@localhost")
     yield Process("migrate", (*manage, "migrate", "--verbosity", "0"))
     yield Process("cluster", (*manage, "apply", "-f", str(namespace)))  # the first apply makes the cluster

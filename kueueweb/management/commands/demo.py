@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import socket
+import sys
 import threading
 import time
 from argparse import ArgumentParser
@@ -119,7 +120,7 @@ class Command(BaseCommand):
         self._say("  researcher / researcher   submits in the namespace ai-research")
         self._say("  operator / operator       submits in the namespace ai-production")
         self._say("")
-        self._say(f"  Other commands on this demo:  set -a; . {shell}; .venv/bin/python manage.py get workloads")
+        self._say(f"  Other commands on this demo:  set -a; . {shell}; {sys.executable} -m kueueweb get workloads")
         self._say(f"  What each process says:       {state / 'logs'}")
         self._say("  Ctrl-C stops everything.")
 
