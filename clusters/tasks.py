@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from accounts.events import PUSH_TASK, wake_taken
+from accounts.events import PUSH_TASK, request_push, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
@@ -19,9 +19,17 @@ _log = logging.getLogger(__name__)
 
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
 def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
-    """Push to the named cluster, or to every cluster, the committed rows that are not pushed yet."""
+    """Push to the named cluster the committed rows that are not pushed yet; without a name, to every cluster.
+
+    Each of several clusters gets a task of its own, so that one that does not answer holds up no other.
+    """
     clusters = Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk")
-    for found in clusters if cluster is None else clusters.filter(name=cluster):
+    due = list(clusters if cluster is None else clusters.filter(name=cluster))
+    if len(due) > 1:
+        for found in due:
+            request_push(found.name)
+        return
+    for found in due:
         wake_taken(PUSH_TASK, found.name)
         push_pending(found)
 

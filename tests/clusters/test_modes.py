@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from accounts.events import PUSH_TASK
 from accounts.models import Cluster, ClusterMode, Namespace
+from accounts.redis_client import redis_client
 from clusters.audit import audited_clusters
 from clusters.client import LEASES, NAMESPACES, PODS, ClusterError, connect
 from clusters.connection import client_for
+from clusters.jobs.registry import JOB_KINDS
 from clusters.sync.live_kueue import LEASE, NAMESPACE
 from clusters.tasks import push_cluster
 from queues.models import Workload
@@ -19,6 +22,7 @@ from scheduler.tasks import _scheduled
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import WorkloadStatus
 from tests.clusters.system import System, gpu_job
+from tests.factories import make_cluster
 from tests.simulated_cluster import ServerThread, make_simulated, pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,6 +54,21 @@ def test_nothing_is_written_to_a_cluster_that_another_scheduler_runs(server: Ser
     assert server.guard.refused == []
     assert audited_clusters() == []
     assert _scheduled() == []
+
+
+def test_a_cluster_that_does_not_answer_holds_up_no_other(server: ServerThread) -> None:
+    """The tick gives each its own task, and is done before any of them is asked."""
+    system = System(server)
+    make_cluster("away", server_url="http://127.0.0.1:9")
+    system.submit(gpu_job())
+    system.engine.run()
+    names = [f"kueueweb:wake:{PUSH_TASK}:{name}" for name in ("default", "away")]
+    redis_client().delete(*names)
+    push_cluster()
+    assert redis_client().exists(*names) == 2
+    push_cluster("away")
+    push_cluster("default")
+    assert [each["metadata"]["name"] for each in system.client.list(JOB_KINDS["Job"].resource).items] == ["train"]
 
 
 def test_the_guard_of_these_tests_sees_what_is_written(server: ServerThread) -> None:
