@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from accounts.api.fields import Text
 from accounts.api.scope import ClusterView
-from accounts.api.tokens import NewTokenSerializer, TokenSerializer, TokenWishSerializer, new_token
+from accounts.api.tokens import NewTokenSerializer, TokenSerializer, TokenWishSerializer, created, new_token
 from accounts.models import ServiceAccount
 from accounts.services.access import access_of
 from accounts.services.service_accounts import create_service_account, delete_service_account, service_account
@@ -64,7 +64,7 @@ class ServiceAccountListView(_AccountsView):
         wanted.is_valid(raise_exception=True)
         row = create_service_account(wanted.validated_data["name"], wanted.validated_data["description"])
         body = {"name": row.user.username, "description": row.description, "created_at": row.created_at}
-        return Response(body, status.HTTP_201_CREATED)
+        return Response(body, status.HTTP_201_CREATED, headers={"Location": f"{request.path}{row.user.username}/"})
 
 
 class ServiceAccountView(_AccountsView):
@@ -94,7 +94,7 @@ class ServiceAccountTokenListView(_AccountsView):
     )
     def post(self, request: Request, name: str) -> Response:
         """Make a token for it."""
-        return Response(new_token(service_account(name).user, request.data), status.HTTP_201_CREATED)
+        return created(new_token(service_account(name).user, request.data), request.path)
 
 
 class ServiceAccountTokenView(_AccountsView):

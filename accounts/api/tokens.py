@@ -66,6 +66,11 @@ def new_token(user: AbstractBaseUser, data: Any) -> dict[str, Any]:
     return dict(NewTokenSerializer({**found, "token": token, "expiry": row.token.expiry}).data)
 
 
+def created(token: dict[str, Any], address: str) -> Response:
+    """The answer with a new token: Location is where it is revoked, below its owner's list."""
+    return Response(token, status.HTTP_201_CREATED, headers={"Location": f"{address}{token['id']}/"})
+
+
 def require_whole(request: Request) -> None:
     """Raises NotPermitted for a token that may not do all that its user may: it makes and revokes no others."""
     if not scope_of(request.user).is_whole:
@@ -94,7 +99,7 @@ class TokenView(PasswordView):
     def post(self, request: Request) -> Response:
         """Make a token with a user name and a password."""
         TokenWishSerializer(data=request.data).is_valid(raise_exception=True)
-        return Response(new_token(self.authenticated(request), request.data), status.HTTP_201_CREATED)
+        return created(new_token(self.authenticated(request), request.data), "/api/v1/auth/tokens/")
 
 
 class TokenListView(GenericAPIView[TokenDetails]):
@@ -122,7 +127,7 @@ class TokenListView(GenericAPIView[TokenDetails]):
         """Make a token for yourself, as you are logged in."""
         require_whole(request)
         user: Any = request.user
-        return Response(new_token(user, request.data), status.HTTP_201_CREATED)
+        return created(new_token(user, request.data), request.path)
 
     @extend_schema(request=None, responses={204: None}, operation_id="auth_tokens_revoke_all")
     def delete(self, request: Request) -> Response:

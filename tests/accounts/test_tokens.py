@@ -78,6 +78,15 @@ def test_one_token_is_revoked(people: None) -> None:
     assert client_with(kept).delete(f"{TOKENS}{lost['id']}/").status_code == 404
 
 
+def test_location_is_where_a_token_is_revoked(people: None) -> None:
+    """A22: 201 had no Location."""
+    client = client_with(make_token("bob"))
+    by_password = SchemaClient().post(TOKEN, {"username": "bob", "password": "bob-secret"})
+    for answer in (by_password, client.post(TOKENS, {"name": "ci"})):
+        assert answer.status_code == 201
+        assert client.delete(answer.headers["Location"]).status_code == 204
+
+
 def test_a_token_of_another_user_is_not_found(people: None) -> None:
     mine, hers = make_token("bob"), make_token("charlie")
     answers = [client_with(mine).delete(f"{TOKENS}{key}/") for key in (hers["id"], uuid4())]
