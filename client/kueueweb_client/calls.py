@@ -136,7 +136,7 @@ def act(verb: str, keys: Sequence[Key], **more: Any) -> Call[list[Key]]:
 
 
 def apply(manifests: str, **options: Any) -> Call[ApplyResult]:
-    """Apply manifests (YAML or JSON), all or none. Options: dry_run, set, prune, force."""
+    """Apply manifests (YAML or JSON), all or none. Options: dry_run, set, prune, force, skip_unsupported."""
     return Call("POST", "manifests/", _json, options, body=manifests)
 
 

@@ -79,12 +79,21 @@ class ApplyWarning(TypedDict):
     message: str
 
 
+class SkippedDocument(TypedDict):
+    """A document of an unsupported kind that was passed by."""
+
+    document: int
+    kind: str
+    message: str
+
+
 class ApplyResult(TypedDict):
     """What an apply did, or would do."""
 
     dry_run: bool
     objects: list[AppliedObject]
     warnings: list[ApplyWarning]
+    skipped: list[SkippedDocument]
 
 
 class Key(TypedDict):

@@ -139,6 +139,18 @@ def test_one_object_as_yaml_is_its_manifest(alice: Run) -> None:
     assert alice("apply", "-f", "-", text=manifest).output == "clusterqueue/main unchanged\n"
 
 
+def test_an_apply_passes_by_what_is_not_served_where_that_is_wished(alice: Run) -> None:
+    """A12: one document of an unknown kind refused all the others."""
+    foreign = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n"
+    both = f"{foreign}---\n{texts.kueue('ResourceFlavor', 'beside')}"
+    assert alice("apply", "-f", "-", text=both).code != 0
+    assert not ResourceFlavor.objects.filter(name="beside").exists()
+    ran = alice("apply", "--skip-unsupported", "-f", "-", text=both)
+    assert (ran.code, ResourceFlavor.objects.filter(name="beside").exists()) == (0, True)
+    assert "resourceflavor/beside created" in ran.output
+    assert "skipped: document 0 (Widget)" in ran.output + ran.error
+
+
 def test_what_is_not_there_ends_with_3(alice: Run) -> None:
     ran = alice("get", "cq", "none")
     assert ran.code == 3

@@ -81,6 +81,8 @@ def write_applied(result: ApplyResult) -> None:
         say(f"{applied['kind'].lower()}/{applied['name']} {applied['outcome']}{suffix}")
     for warning in result["warnings"]:
         warn(f"warning: {warning['kind'].lower()}/{warning['name']}: {warning['message']}")
+    for skipped in result["skipped"]:
+        warn(f"skipped: document {skipped['document']} ({skipped['kind'] or 'no kind'}): {skipped['message']}")
 
 
 def _apply(
@@ -92,11 +94,20 @@ def _apply(
         bool, typer.Option("--prune", help="Remove what --set applied before and no longer holds.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="With --prune: end workloads that hold quota, too.")] = False,
+    skip_unsupported: Annotated[
+        bool, typer.Option("--skip-unsupported", help="Pass by documents of kinds that are not served.")
+    ] = False,
 ) -> None:
     """Store the objects of manifests: all of them or, if one has a mistake, none."""
     if prune and not applied_set:
         raise typer.BadParameter("--prune needs --set", param_hint="--prune")
-    chosen = {"dry_run": dry_run or None, "set": applied_set or None, "prune": prune or None, "force": force or None}
+    chosen = {
+        "dry_run": dry_run or None,
+        "set": applied_set or None,
+        "prune": prune or None,
+        "force": force or None,
+        "skip_unsupported": skip_unsupported or None,
+    }
     with client() as asked:
         write_applied(asked.apply(to_yaml(*read(filename, namespace)), **chosen))
 
