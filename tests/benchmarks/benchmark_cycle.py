@@ -4,6 +4,8 @@
 
 - cohorts: cohorts of 10 ClusterQueues, classical order
 - fair: all 1,000 in one cohort, fair sharing
+- placed: as cohorts, and each of the 50,000 pods gets one of 1,200 nodes (`python tests/benchmarks/benchmark_cycle.py
+  cohorts placed` gives what that costs, as a ratio)
 - preempting: cohorts of 10, full of low-priority workloads, and every tenth new workload must preempt
 
 Beside admissions per second stands what one admission costs in calls of an empty Python function, measured on the same
@@ -27,6 +29,7 @@ from scheduling.model.cluster_queue import ClusterQueue, ClusterQueuePreemption
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.configuration import Configuration, FairSharing
 from scheduling.model.local_queue import LocalQueue
+from scheduling.model.node import Node
 from scheduling.model.pod import Container, PodTemplate
 from scheduling.model.quantity import NANOS
 from scheduling.model.resource_flavor import ResourceFlavor
@@ -38,6 +41,7 @@ from scheduling.world import World
 
 QUEUES = 1000
 WORKLOADS = 50
+NODES = 1200
 GIB = 2**30
 
 
@@ -87,6 +91,16 @@ def submit(built: World, count: int, cpu: int, priority: int, start: float, labe
 def cohorts() -> World:
     """Cohorts of 10, classical."""
     built = world(Configuration(), 10, WORKLOADS, ClusterQueuePreemption())
+    submit(built, WORKLOADS, 1, 0, 0.0, "w")
+    return built
+
+
+def placed() -> World:
+    """Cohorts of 10 over nodes that hold all pods, all but full: no pod is admitted without a node."""
+    built = world(Configuration(places_all_pods=True), 10, WORKLOADS, ClusterQueuePreemption())
+    for number in range(NODES):
+        amounts = {"cpu": 42_000, "memory": 42 * GIB, "pods": 110}
+        built.set_node(Node(f"node-{number:04}", allocatable=amounts))
     submit(built, WORKLOADS, 1, 0, 0.0, "w")
     return built
 
@@ -145,7 +159,12 @@ def seconds_per_call() -> float:
     return (time.process_time() - started) / 1_000_000
 
 
-SCENARIOS: dict[str, Callable[[], World]] = {"cohorts": cohorts, "fair": fair, "preempting": preempting}
+SCENARIOS: dict[str, Callable[[], World]] = {
+    "cohorts": cohorts,
+    "placed": placed,
+    "fair": fair,
+    "preempting": preempting,
+}
 
 
 def main() -> None:
