@@ -29,7 +29,7 @@ def test_the_deployment_s_manifests_are_accepted(system: System) -> None:
 
 
 def test_a_job_runs_on_its_slices_to_the_end(system: System, device_plugin: DevicePlugin) -> None:
-    system.submit(gpu_job("train", parallelism=2, completions=2, run_seconds=2))
+    system.submit(gpu_job("train", parallelism=2, completions=2, run_seconds=10))
     system.until("both pods run", lambda: system.phases("train") == ["Running", "Running"])
     decided = {
         (allocation.node.name, allocation.device_uuid)
@@ -155,10 +155,14 @@ def test_the_watcher_follows_by_itself(system: System) -> None:
 def foreign_pod(name: str, node: str, devices: list[str]) -> JsonObject:
     """A pod that another scheduler placed, with all of some devices."""
     text = "".join(f"{device},NVIDIA,32768,100:" for device in devices) + ";"
+    limits = {"nvidia.com/gpu": str(len(devices)), "nvidia.com/gpumem": "32768"}
     noted = {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": text, "hami.io/bind-phase": "success"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "team", "annotations": noted},
-        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "app"}]},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "main", "image": "app", "resources": {"limits": limits}}],
+        },
     }
