@@ -159,7 +159,7 @@ def test_not_for_those_without_a_role(nobody: SchemaClient, cluster: Cluster) ->
         ({"metric": "pending", "step": 300, "since": _minutes_ago(60 * 24 * 10)}, "step", "more than 1500 steps"),
         ({"metric": "pending", "since": "2100-01-01T00:00:00Z"}, "since", "is not before"),
         ({"metric": "pending", "since": "2001-01-01T00:00:00Z"}, "since", "more than 400 days ago"),
-        ({"metric": "pending", "since": "yesterday"}, "since", "format"),
+        ({"metric": "pending", "since": "yesterday"}, "since", "RFC 3339"),
         ({"metric": "pending", "name": [str(number) for number in range(51)]}, "name", "at most 50"),
     ],
 )
