@@ -197,7 +197,7 @@ def cluster() -> Cluster:
 
 
 def _holder(path: str) -> str:
-    """Whose token an address with an {id} speaks of."""
+    """Whose token an address with a {token_id} speaks of."""
     return "machine" if path.startswith("service-accounts") else "bob"
 
 
@@ -217,11 +217,11 @@ def url_of(path: str) -> str:
     filled = filled.replace("{user_code}", "X")
     rule = NotificationRule.objects.filter(user__username="bob").first()
     filled = filled.replace("{rule_id}", str(rule.pk if rule else ""))
-    return f"/api/v1/{filled.replace('{id}', str(token.details.pk if token else ''))}"
+    return f"/api/v1/{filled.replace('{token_id}', str(token.details.pk if token else ''))}"
 
 
 def prepare(cluster: Cluster, path: str, write: Write) -> None:
-    if "{id}" in path:
+    if "{token_id}" in path:
         create_token(User.objects.get(username=_holder(path)), "laptop")
     if "{rule_id}" in path:
         bob = User.objects.get(username="bob")
