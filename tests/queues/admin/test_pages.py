@@ -108,13 +108,14 @@ def test_role_bindings(site: Client) -> None:
 
 def test_clusters(site: Client, cluster: Cluster) -> None:
     url = f"/admin/accounts/cluster/{cluster.pk}/change/"
-    site.post(url, {"mode": "observe", "server_url": "https://x", "name": "other"})
+    site.post(url, {"mode": "observe", "device_binding": "bind", "server_url": "https://x", "name": "other"})
     cluster.refresh_from_db()
     assert (cluster.mode, cluster.name) == ("observe", "default")
 
 
 def test_monitors_are_http_addresses(site: Client, cluster: Cluster) -> None:
-    url, fields = f"/admin/accounts/cluster/{cluster.pk}/change/", {"mode": "schedule", "server_url": ""}
+    url = f"/admin/accounts/cluster/{cluster.pk}/change/"
+    fields = {"mode": "schedule", "device_binding": "bind", "server_url": ""}
     site.post(url, {**fields, "telemetry_urls": '["http://monitor:9394/metrics"]'})
     for wrong in ('["file:///etc/passwd"]', '["http://"]', '"http://x"', "[1]"):
         page = site.post(url, {**fields, "telemetry_urls": wrong}).content.decode()
