@@ -20,6 +20,7 @@ _RBAC = _ROOT / "deploy/kubernetes/rbac.yaml"
 _KNOWN_ELSEWHERE = {
     "clusters/api/pod_views.py": {"Pod"},  # what the address is of
     "clusters/client.py": {"Pod"},  # pods are bound, whatever made them
+    "clusters/manifests/foreign_kinds.py": {"CronJob", "Job"},  # what to write instead of a kind that is not taken
     "clusters/jobs/framework/conditions.py": {"Pod"},  # Kueue's rule for a workload that a pod owns
     "clusters/jobs/scenario.py": {"Pod"},  # the steps of recorded scenarios make pods
     "kueueweb/demo/jobs.py": {"Job"},  # what the demo submits
