@@ -12,7 +12,7 @@ from django.core import mail
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts.models import Cluster
+from accounts.models import AuditRecord, Cluster
 from gpus.models import Device
 from notifications.models import Delivery, Event, Notification, NotificationRule, Scan
 from notifications.services.delivery import MAX_ATTEMPTS, deliver
@@ -269,6 +269,16 @@ def test_a_rule_is_its_users_alone(bob: SchemaClient, charlie: SchemaClient) -> 
     assert charlie.get(RULES).json()["results"] == []
     for answer in (charlie.patch(f"{RULES}{rule.pk}/", {}), charlie.delete(f"{RULES}{rule.pk}/")):
         assert answer.status_code == 404
+
+
+def test_a_new_and_a_changed_rule_are_recorded_without_its_secret(bob: SchemaClient) -> None:
+    """The URL of a chat's webhook is its password."""
+    secret = "https://chat.example.com/services/T00/B00/secret"
+    rule = make_rule(bob, Event.WORKLOAD_FAILED, channels=["webhook"], webhook_url=secret)
+    assert bob.patch(f"{RULES}{rule.pk}/", {"enabled": False}).status_code == 200
+    changed, made = AuditRecord.objects.filter(kind="NotificationRule").order_by("-id")
+    assert (made.verb, changed.verb, changed.after) == ("create", "update", {"enabled": False})
+    assert "secret" not in str([made.before, made.after, changed.before, changed.after])
 
 
 def test_what_was_read_is_no_longer_counted(cluster: Cluster, bob: SchemaClient) -> None:
