@@ -34,7 +34,8 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "GPUs are cut into slices by memory and cores as [HAMi]": ("tests/conformance/test_hami.py::test_family",),
     "in HAMi's own annotations": ("tests/gpus/test_annotations.py", "tests/clusters/push/test_binder.py"),
-    "Quota and placement are one decision: where nodes are known, nothing is admitted that cannot be placed on them": (
+    "Quota and placement are one decision: where nodes are known, nothing is admitted whose pods find no node with "
+    "enough left of every resource, cpu alone included": (
         "tests/clusters/test_placed_pods.py::test_what_no_node_takes_is_not_admitted_and_says_why",
         "tests/scheduling/cycle/test_flavor_placement.py",
     ),
