@@ -26,7 +26,7 @@ demo: $(VENV)/.demo frontend ## the whole product on a simulated cluster, in one
 
 .PHONY: test
 test: $(VENV)/.dev frontend ## all tests, on a real PostgreSQL, Valkey, worker and (where there is a Chromium) browser
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 	$(FRONTEND) run test
 	$(BIN)/python -m pytest tests/e2e
 
