@@ -4,17 +4,6 @@ import accounts.models.cluster
 from django.db import migrations, models
 
 
-def keep_simulated(apps, schema_editor):
-    """`simulated` was a mode; a simulated cluster is one in mode `schedule` now."""
-    clusters = apps.get_model("accounts", "Cluster").objects.using(schema_editor.connection.alias)
-    clusters.filter(mode="simulated").update(simulated=True, mode="schedule")
-
-
-def restore_simulated(apps, schema_editor):
-    clusters = apps.get_model("accounts", "Cluster").objects.using(schema_editor.connection.alias)
-    clusters.filter(simulated=True).update(mode="simulated")
-
-
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -27,7 +16,6 @@ class Migration(migrations.Migration):
             name='simulated',
             field=models.BooleanField(db_default=False, default=False, editable=False, help_text="The demo's own cluster, which it may fill anew."),
         ),
-        migrations.RunPython(keep_simulated, restore_simulated),
         migrations.AlterField(
             model_name='cluster',
             name='mode',

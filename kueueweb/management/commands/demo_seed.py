@@ -31,7 +31,7 @@ class Command(BaseCommand):
         if not cluster.simulated:
             raise CommandError(
                 "The cluster 'default' of this database is not a demo's: it stays as it is. "
-                "Name another database in DATABASE_URL, or start the demo with --fresh if the database is its own."
+                "Name another database in DATABASE_URL, or forget what is in the demo's own: make demo ARGS=--fresh."
             )
         self._set_telemetry(cluster)
         configurations = ["configuration.yaml", *(["mixed.yaml"] if options["fleet"] == MIXED else [])]
