@@ -31,6 +31,7 @@ def address(live_services: None) -> Iterator[str]:
     """Where it listens."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # whoever comes before the server accepts waits for it
     server = uvicorn.Server(server_configuration(log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
