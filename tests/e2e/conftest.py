@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -116,15 +117,23 @@ def job(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The product's processes."""
+
+    address: str
+    supervisor: Supervisor
+
+
 @pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """The address of a running stack that knows its nodes."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(short_temporary_folder())
+def stack() -> Iterator[Stack]:
+    """A running stack that knows its nodes."""
+    with ExitStack() as opened:
+        folder = opened.enter_context(short_temporary_folder())
         postgres, valkey = Postgres(folder / "postgres"), Valkey(folder / "valkey")
-        stack.callback(postgres.stop, gracefully=False)
+        opened.callback(postgres.stop, gracefully=False)
         postgres.start()
-        stack.callback(valkey.stop)
+        opened.callback(valkey.stop)
         valkey.start()
         port, cluster_port = free_port(), free_port()
         told = environment(
@@ -134,7 +143,7 @@ def server() -> Iterator[str]:
             secret_key="for-tests-only",
             cluster_port=cluster_port,
         )
-        supervisor = stack.enter_context(Supervisor(ROOT, told, folder / "logs", print))
+        supervisor = opened.enter_context(Supervisor(ROOT, told, folder / "logs", print))
         supervisor.run(seed())
         *servers, _ = processes(
             host="127.0.0.1", port=port, cluster_port=cluster_port, time_scale=10, snapshot=folder / "cluster.json"
@@ -145,7 +154,13 @@ def server() -> Iterator[str]:
         wait_until(lambda: answers(address), supervisor)
         admin = Api(address, "admin")
         wait_until(lambda: len(admin.get("nodes/?limit=10")["results"]) == 6, supervisor)
-        yield address
+        yield Stack(address, supervisor)
+
+
+@pytest.fixture(scope="session")
+def server(stack: Stack) -> str:
+    """The address of a running stack that knows its nodes."""
+    return stack.address
 
 
 def answers(address: str) -> bool:

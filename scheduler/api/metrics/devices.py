@@ -33,6 +33,7 @@ _OLD_DEVICE: Final = ("nodeid", "deviceuuid", "deviceidx", "devicetype")
 _SLICE: Final = ("namespace", "node", "pod", "container_index", "device_uuid")
 _OLD_SLICE: Final = ("podnamespace", "nodename", "podname", "containeridx", "deviceuuid")
 _USED: Final = ("namespace", "pod", "container", "vdevice_index", "device_uuid")
+_OLD_USED: Final = ("podnamespace", "podname", "ctrname", "vdeviceid", "deviceuuid")
 _LIMITS: Final = "limits."
 
 
@@ -124,12 +125,33 @@ _HOST_UTILIZATION: Final = _Name(
     "HostCoreUtilization",
     _OLD_DEVICE,
 )
-_CONTAINER_MEMORY: Final = _Name("hami_vgpu_memory_used_bytes", "Memory of the device that a container uses.", _USED)
+_CONTAINER_MEMORY: Final = _Name(
+    "hami_vgpu_memory_used_bytes",
+    "Memory of the device that a container uses.",
+    _USED,
+    "vGPU_device_memory_usage_in_bytes",
+    _OLD_USED,
+)
+_CONTAINER_LIMIT: Final = _Name(
+    "hami_vgpu_memory_limit_bytes",
+    "Memory of the device that a container may use.",
+    _USED,
+    "vGPU_device_memory_limit_in_bytes",
+    _OLD_USED,
+)
 _CONTAINER_UTILIZATION: Final = _Name(
-    "hami_container_device_utilization_ratio", "Utilization of the device by a container, in percent.", _USED
+    "hami_container_device_utilization_ratio",
+    "Utilization of the device by a container, in percent.",
+    _USED,
+    "Device_utilization_desc_of_container",
+    _OLD_USED,
 )
 _CONTAINER_IDLE: Final = _Name(
-    "hami_container_last_kernel_elapsed_seconds", "Seconds since a container's last kernel on the device.", _USED
+    "hami_container_last_kernel_elapsed_seconds",
+    "Seconds since a container's last kernel on the device.",
+    _USED,
+    "Device_last_kernel_of_container",
+    _OLD_USED,
 )
 
 _Samples = list[tuple[Sequence[str], float]]
@@ -174,16 +196,24 @@ def _devices() -> Iterator[Metric]:
 
 
 def _slices() -> Iterator[Metric]:
-    """By pod and device, summed: HAMi tells no containers apart, so its container_index is always 0."""
+    """By pod and device, summed: HAMi tells no containers apart, so its container_index is always 0.
+
+    The limits of containers are its monitor's, which does tell them apart.
+    """
     sums: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+    limits: dict[tuple[str, ...], int] = defaultdict(int)
     rows = DeviceAllocation.objects.order_by().values_list(
-        "cluster__name", "namespace", "node__name", "pod_name", "device_uuid", "memory_mib", "cores_percent"
-    )
-    for cluster, namespace, node, pod, uuid, memory, cores in rows:
+        "cluster__name", "namespace", "node__name", "pod_name", "device_uuid", "memory_mib", "cores_percent",
+        "container", "device__index",
+    )  # fmt: skip
+    for cluster, namespace, node, pod, uuid, memory, cores, container, index in rows:
         held = sums[cluster, namespace, node, pod, "0", uuid]
         held[0] += memory
         held[1] += cores
+        if container and index is not None:
+            limits[cluster, namespace, pod, container, str(index), uuid] += memory
     ordered = sorted(sums.items())
+    yield from _CONTAINER_LIMIT.families([(labels, memory * _MIB) for labels, memory in sorted(limits.items())])
     yield from _SLICE_MEMORY.families([(labels, held[0] * _MIB) for labels, held in ordered])
     yield from _SLICE_CORES.families([(labels, held[1]) for labels, held in ordered])
 

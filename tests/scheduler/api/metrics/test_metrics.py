@@ -12,7 +12,6 @@ from django.conf import LazySettings
 from django.db.models import F
 from django.utils import timezone
 from prometheus_client import Metric
-from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.models import Cluster
 from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample
@@ -23,7 +22,9 @@ from scheduler.models import Lease, MetricCount
 from tests.api_client import SchemaClient
 from tests.engines import start
 from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
-from tests.scheduler.api.metrics.kueue_families import COUNTER, KUEUE_FAMILIES, NOT_GIVEN
+from tests.scheduler.api.metrics.comparison import check_families, families_of, not_given
+from tests.scheduler.api.metrics.hami_families import HAMI_FAMILIES
+from tests.scheduler.api.metrics.kueue_families import KUEUE_FAMILIES
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,11 +42,7 @@ def scrape(client: SchemaClient) -> tuple[dict[str, Metric], Samples]:
     """The families by name, and every sample by its name and labels, without `cluster`, `replica_role` and `zone`."""
     response = client.get("/metrics")
     assert response.headers["Content-Type"].startswith("text/plain")
-    families = {
-        # The parser takes `_total` off a counter's name, where Kueue may have a gauge of that name too.
-        f"{family.name}_total" if family.type == COUNTER else family.name: family
-        for family in text_string_to_metric_families(response.content.decode())
-    }
+    families = families_of(response.content.decode())
     return families, {
         (sample.name, _without_constants(sample.labels)): sample.value
         for family in families.values()
@@ -88,19 +85,22 @@ def a_life(cluster: Cluster) -> None:
     release(cluster, [("team", "high")], actor="bob")
 
 
-def test_every_family_of_kueues_has_its_type_and_labels(vera: SchemaClient, cluster: Cluster) -> None:
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_life_fills_kueues_families(
+    vera: SchemaClient, cluster: Cluster, settings: LazySettings, legacy: bool
+) -> None:
+    settings.METRICS_LEGACY_HAMI_NAMES = legacy
     a_life(cluster)
     record_finished(cluster, [("team", "low")])
     families, _ = scrape(vera)
-    ours = {name.removeprefix("kueue_"): family for name, family in families.items() if name.startswith("kueue_")}
-    for name, (type_, labels) in KUEUE_FAMILIES.items():
-        family = ours.pop(name)
-        assert family.type == type_, name
-        for sample in family.samples:
-            assert set(sample.labels) - {"le"} - {"cluster", "replica_role"} == set(labels), name
-            assert sample.labels["replica_role"] == "standalone"
-    assert not ours, "families that Kueue does not have, under its prefix"
-    assert not set(NOT_GIVEN) & set(KUEUE_FAMILIES)
+    check_families(families, legacy=legacy)
+    filled = {name for name in KUEUE_FAMILIES if name in families and families[name].samples}
+    assert len(filled) >= 45
+
+
+def test_each_family_that_is_not_given_has_a_reason_and_is_one_of_theirs() -> None:
+    assert set(not_given()) <= set(KUEUE_FAMILIES) | set(HAMI_FAMILIES)
+    assert all(len(reason) > 20 for reason in not_given().values())
 
 
 def test_counters_say_what_was_decided_under_all_leaders(vera: SchemaClient, cluster: Cluster) -> None:
@@ -259,6 +259,18 @@ class TestDevices:
         }  # fmt: skip
         assert value(samples, "hami_container_last_kernel_elapsed_seconds", **container) == 7
         assert not families["hami_vgpu_memory_used_bytes"].samples
+
+    def test_what_a_container_may_use(self, vera: SchemaClient, device: Device) -> None:
+        """Its slices of one device are one limit, as its monitor says it."""
+        held = {"cluster": device.node.cluster, "node": device.node, "device": device, "device_uuid": device.uuid}
+        for memory in (3000, 1000):
+            DeviceAllocation.objects.create(
+                **held, namespace="team", pod_name="one-0", container="main", memory_mib=memory, cores_percent=0,
+                workload=make_workload(device.node.cluster, f"of-{memory}"), created_at=START,
+            )  # fmt: skip
+        _, samples = scrape(vera)
+        labels = {"namespace": "team", "pod": "one-0", "container": "main", "vdevice_index": "0", "device_uuid": "n1-0"}
+        assert value(samples, "hami_vgpu_memory_limit_bytes", **labels) == 4000 * 2**20
 
     def test_older_names_only_where_they_are_asked_for(
         self, vera: SchemaClient, device: Device, settings: LazySettings
