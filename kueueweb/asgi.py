@@ -14,11 +14,13 @@ from django.urls import path
 
 from kueueweb.web.bodies import BodyReader
 from kueueweb.web.gate import THREADS, Gate
+from kueueweb.web.large import LargeRequests, answer_with_django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 
 # The queue of answers has no limit, or a thread would wait for every slow reader.
 _threads = WSGIMiddleware(get_wsgi_application(), workers=THREADS, send_queue_size=0)  # type: ignore[arg-type]  # Django's stubs name the wider type
+_answers = LargeRequests(_threads, answer_with_django)  # type: ignore[arg-type]  # its types are narrower than ours
 
 from clusters.pod_logs import follow_log  # noqa: E402 (models load only now that Django is set up)
 from kueueweb.api.health import readiness  # noqa: E402 (models load only now that Django is set up)
@@ -29,7 +31,7 @@ from scheduler.live.authentication import by_session_or_token  # noqa: E402
 _bodies = BodyReader(max_bytes=settings.MAXIMUM_BODY_BYTES, max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES)
 application = ProtocolTypeRouter(
     {
-        "http": Followers(Gate(_threads, readiness, _bodies), follow_log),  # type: ignore[arg-type]  # their types are narrower than ASGI's
+        "http": Followers(Gate(_answers, readiness, _bodies), follow_log),
         "websocket": by_session_or_token(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])),
     }
 )

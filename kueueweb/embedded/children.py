@@ -36,7 +36,7 @@ def start(
         cwd=directory,
         start_new_session=True,
         # Runs after the change of user, which would clear the request, and before exec, which keeps it.
-        preexec_fn=_die_with_parent(parent_death_signal),
+        preexec_fn=_to_die_with(os.getpid(), parent_death_signal),
         user=user,
         group=_primary_group(user) if user else None,
         extra_groups=[] if user else None,
@@ -63,11 +63,17 @@ def _primary_group(user: str) -> int:
     return pwd.getpwnam(user).pw_gid
 
 
-def _die_with_parent(wish: signal.Signals) -> Callable[[], None] | None:
+def die_with_parent(parent: int, wish: signal.Signals) -> None:
+    """Let this process, a child of `parent`, get `wish` as soon as that has ended. Only Linux offers it."""
+    ask = _to_die_with(parent, wish)
+    if ask is not None:
+        ask()
+
+
+def _to_die_with(parent: int, wish: signal.Signals) -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
-    library = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: little is safe after it
-    parent = os.getpid()
+    library = ctypes.CDLL(None, use_errno=True)  # loaded before a fork: little is safe after it
 
     def ask() -> None:
         library.prctl(_PR_SET_PDEATHSIG, int(wish), 0, 0, 0)

@@ -53,7 +53,7 @@ class Gate:
         elif scope["path"] == "/readyz":
             await self._answer_ready(send)
         elif not scope["query_string"].isascii():
-            await _refuse(send, Refused(400, "Malformed", "The query of the address holds bytes beyond ASCII."))
+            await refuse(send, Refused(400, "Malformed", "The query of the address holds bytes beyond ASCII."))
         else:
             await self._serve(scope, receive, send)
 
@@ -74,7 +74,7 @@ class Gate:
         except Disconnected:
             return
         except Refused as refusal:
-            await _refuse(send, refusal)
+            await refuse(send, refusal)
             return
         try:
             await self._take_turn(scope, body, receive, send)
@@ -82,26 +82,30 @@ class Gate:
             self._bodies.release(body)
 
     async def _take_turn(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        address = scope["client"][0] if scope.get("client") else ""
         async with AsyncExitStack() as turns:
             try:
                 async with asyncio.timeout(_TURN_SECONDS):
-                    await turns.enter_async_context(self._callers.turn(_caller(scope["headers"], address)))
-                    await turns.enter_async_context(self._addresses.turn(address))
+                    await turns.enter_async_context(self._callers.turn(caller(scope)))
+                    await turns.enter_async_context(self._addresses.turn(_address(scope)))
             except TimeoutError:
                 message = f"Your other requests kept the server busy for {_TURN_SECONDS:g} s. Send fewer at a time."
-                await _refuse(send, Refused(503, "Busy", message))
+                await refuse(send, Refused(503, "Busy", message))
                 return
-            await self._application(scope, _replay(body, receive), send)
+            await self._application(scope, replay(body, receive), send)
 
 
-def _caller(headers: Headers, address: str) -> str:
+def caller(scope: Scope) -> str:
     """Whose turn it is: that of the credentials that the request shows, or of its address."""
-    shown = [value for name, value in headers if name in (b"authorization", b"cookie")]
-    return sha256(b"\n".join(shown)).hexdigest() if shown else address
+    shown = [value for name, value in scope["headers"] if name in (b"authorization", b"cookie")]
+    return sha256(b"\n".join(shown)).hexdigest() if shown else _address(scope)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def _address(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Receives the body that was read already, and then what else comes."""
     first = True
 
     async def replayed() -> Message:
@@ -114,7 +118,8 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-async def _refuse(send: Send, refusal: Refused) -> None:
+async def refuse(send: Send, refusal: Refused) -> None:
+    """The answer to a request that did not get as far as Django."""
     headers = [(b"connection", b"close")]  # the rest of the body is not wanted
     if refusal.status == 503:
         headers.append((b"retry-after", b"5"))
