@@ -72,8 +72,8 @@ class ClusterAdmin(AnyModelAdmin):
     list_display = ("name", "mode", "server_url", "created_at")
     form = ClusterForm
     fields = (
-        "name", "mode", "serves_kueue_objects", "device_binding", "server_url", "telemetry_urls", "configuration",
-        "device_plugin_configuration", "configuration_generation",
+        "name", "mode", "serves_kueue_objects", "device_binding", "accepts_workloads_from", "server_url",
+        "telemetry_urls", "configuration", "device_plugin_configuration", "configuration_generation",
     )  # fmt: skip
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class ClusterAdmin(AnyModelAdmin):
     def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
         """Write what is on the form and nothing else: applies write this row too."""
         if change:
-            obj.save(update_fields=["server_url", "telemetry_urls"])
+            obj.save(update_fields=["server_url", "telemetry_urls", "accepts_workloads_from"])
             set_mode(obj, ClusterMode(obj.mode))
             set_serves_kueue_objects(obj, serves=obj.serves_kueue_objects)
             set_device_binding(obj, DeviceBinding(obj.device_binding))

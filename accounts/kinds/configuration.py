@@ -9,7 +9,7 @@ from accounts.kinds.frameworks import read_frameworks
 from accounts.kinds.selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason, read_metadata
 from scheduling.manifest.field_reader import suggestion
-from scheduling.manifest.syntax import qualified_name
+from scheduling.manifest.syntax import label_value, qualified_name
 from scheduling.model.times import duration_seconds
 from scheduling.model.vocabulary import (
     PreemptionStrategy,
@@ -30,10 +30,13 @@ _ABOUT_KUEUES_PROCESS: Final = (
     "pprofBindAddress",
 )  # fmt: skip
 _REMOVE_IT: Final = "Remove it."
-_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "multiKueue": "there is one cluster. Remove it.",
+DISPATCHERS: Final = (
+    "kueue.x-k8s.io/multikueue-dispatcher-all-at-once", "kueue.x-k8s.io/multikueue-dispatcher-incremental",
+)  # fmt: skip
+_MULTIKUEUE_WITHOUT: Final[Mapping[str, str]] = {
+    "externalFrameworks": "jobs of kinds that are not known here are not managed",
+    "clusterProfile": "a clusterProfileRef names a cluster that is known here",
 }
-"""Field -> what holds instead, and what to do."""
 
 
 class _Version(StrEnum):
@@ -62,6 +65,7 @@ def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
     _read_admission_fair_sharing(top)
     _read_resources(top)
     _read_retention(top)
+    _read_multikueue(top)
     _read_feature_gates(top)
     if selector is not None:
         found["managedJobsNamespaceSelector"] = selector
@@ -76,15 +80,12 @@ def write_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _warn_of_fields_without_effect(top: FieldReader) -> None:
-    top.ignore(*_ABOUT_KUEUES_PROCESS, *_WITHOUT_EFFECT)
+    top.ignore(*_ABOUT_KUEUES_PROCESS)
     about_process = [key for key in _ABOUT_KUEUES_PROCESS if top.has(key)]
     if about_process:
         top.report.warn(
             top.path, f"{', '.join(about_process)}: has no effect, it is about Kueue's own process. {_REMOVE_IT}"
         )
-    for key, instead in _WITHOUT_EFFECT.items():
-        if top.has(key) and top.content[key] is not False:
-            top.warn(key, f"has no effect: {instead}")
 
 
 def _read_feature_gates(top: FieldReader) -> None:
@@ -211,6 +212,31 @@ def _read_retention(top: FieldReader) -> None:
         _duration(workloads, "afterFinished")
         _duration(workloads, "afterDeactivatedByKueue")
         workloads.close()
+    block.close()
+
+
+def _read_multikueue(top: FieldReader) -> None:
+    block = top.fields("multiKueue")
+    if block is None:
+        return
+    for key in ("gcInterval", "workerLostTimeout"):
+        _duration(block, key)
+    block.text("origin", max_length=63, syntax=label_value)
+    dispatcher = block.text("dispatcherName")
+    if dispatcher and dispatcher not in DISPATCHERS:
+        block.error(
+            "dispatcherName",
+            f"unsupported value: supported values: {', '.join(DISPATCHERS)}",
+            "Leave it out for the first of them.",
+            MistakeReason.NOT_SUPPORTED,
+        )
+    incremental = block.fields("incrementalDispatcherConfig")
+    if incremental is not None:
+        incremental.optional_integer("stepSize", minimum=1)
+        incremental.close()
+    for key in ("externalFrameworks", "clusterProfile"):
+        if block.take(key):
+            block.warn(key, f"has no effect: {_MULTIKUEUE_WITHOUT[key]}. {_REMOVE_IT}")
     block.close()
 
 

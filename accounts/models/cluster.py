@@ -55,6 +55,12 @@ class Cluster(models.Model):
         db_default=DeviceBinding.BIND.value,
         help_text="Who binds pods with devices: we, or HAMi's scheduler on the node and devices that we chose.",
     )
+    accepts_workloads_from = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="[cluster, ...]: clusters whose MultiKueue may run workloads here.",
+    )
     simulated = models.BooleanField(
         default=False, editable=False, db_default=False, help_text="The demo's own cluster, which it may fill anew."
     )

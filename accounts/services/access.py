@@ -31,6 +31,8 @@ OPEN_KINDS: Final = frozenset(
         "Topology",
         "AdmissionCheck",
         "ProvisioningRequestConfig",
+        "MultiKueueCluster",
+        "MultiKueueConfig",
         "Cluster",
         "Node",
         "Device",

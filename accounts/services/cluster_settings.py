@@ -1,6 +1,6 @@
 """Settings of a whole cluster: Kueue's Configuration, and the ConfigMaps of HAMi's device plugin."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from accounts.events import request_push, wake_scheduler
@@ -43,6 +43,12 @@ def set_serves_kueue_objects(cluster: Cluster, *, serves: bool) -> None:
 def set_device_binding(cluster: Cluster, binding: DeviceBinding) -> None:
     """Who binds pods with devices from now on; what waits at its gate already is bound as it was made to be."""
     Cluster.objects.exclude(device_binding=binding).filter(pk=cluster.pk).update(device_binding=binding)
+    request_push(cluster.name)
+
+
+def set_accepted_managers(cluster: Cluster, names: Sequence[str]) -> None:
+    """Whose MultiKueue may run workloads in the cluster: it acts there with our account."""
+    Cluster.objects.filter(pk=cluster.pk).update(accepts_workloads_from=sorted(set(names)))
     request_push(cluster.name)
 
 

@@ -18,10 +18,6 @@ FOREIGN_GROUPS: Final[Mapping[str, str]] = {
 """API group -> its project, used in the error message for unsupported kinds."""
 
 _LEFT_TO_THE_CLUSTER: Final = "Leave it out of this call, and apply it with kubectl"
-_ONE_CLUSTER: Final = (
-    "Jobs run in the cluster that they are applied to. Leave it out of this call: the queues beside it are taken "
-    "without it"
-)
 REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
     ("batch.volcano.sh", "Job"): "Write it as a JobSet with a replicated job for each task, or as a Job: either starts "
     "whole or not at all",
@@ -33,8 +29,6 @@ REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
     "fairSharing.weight",
     ("apps", "ReplicaSet"): "Write it as a Deployment, which has ReplicaSets of its own",
     ("autoscaling", "HorizontalPodAutoscaler"): f"{_LEFT_TO_THE_CLUSTER}: the workloads of its Deployment follow",
-    ("kueue.x-k8s.io", "MultiKueueConfig"): _ONE_CLUSTER,
-    ("kueue.x-k8s.io", "MultiKueueCluster"): _ONE_CLUSTER,
     ("argoproj.io", "Workflow"): "Leave it out of this call: label its pods with a queue, and they are workloads",
     ("argoproj.io", "WorkflowTemplate"): "Leave it out of this call: label its pods with a queue, and they are "
     "workloads",

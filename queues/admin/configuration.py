@@ -75,6 +75,8 @@ _LISTED: Final[Mapping[str, tuple[str, ...]]] = {
     "Topology": ("levels",),
     "AdmissionCheck": ("controller_name", "active"),
     "ProvisioningRequestConfig": ("provisioning_class_name", "managed_resources"),
+    "MultiKueueCluster": ("kube_config", "cluster_profile"),
+    "MultiKueueConfig": ("clusters",),
     "ResourceFlavor": ("node_labels", "topology_name"),
     "Cohort": ("parent_name", "fair_sharing_weight"),
     "ClusterQueue": ("cohort_name", "queueing_strategy", "stop_policy", "fair_sharing_weight"),

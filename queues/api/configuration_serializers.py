@@ -212,6 +212,9 @@ _BINDING_HELP: Final = (
 )
 
 
+_ACCEPTS_HELP: Final = "The clusters whose MultiKueue may run workloads in this one, by name."
+
+
 class ClusterSettingsSerializer(Shape):
     """What an admin sets of a cluster."""
 
@@ -221,11 +224,15 @@ class ClusterSettingsSerializer(Shape):
         [binding.value for binding in DeviceBinding], required=False, help_text=_BINDING_HELP
     )
 
+    accepts_workloads_from = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text=_ACCEPTS_HELP
+    )
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One of them, at least."""
         if not attrs:
             raise serializers.ValidationError(
-                {"mode": "Required value: give mode, serves_kueue_objects or device_binding."}
+                {"mode": "Required value: give mode, serves_kueue_objects, device_binding or accepts_workloads_from."}
             )
         return attrs
 
@@ -237,6 +244,7 @@ class ClusterSerializer(Shape):
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], help_text=_MODE_HELP)
     serves_kueue_objects = serializers.BooleanField(help_text=_SERVES_HELP)
     device_binding = serializers.ChoiceField([binding.value for binding in DeviceBinding], help_text=_BINDING_HELP)
+    accepts_workloads_from = serializers.ListField(child=serializers.CharField(), help_text=_ACCEPTS_HELP)
     server_url = serializers.CharField(allow_blank=True, help_text="Empty for those who may not see it.")
     configuration = serializers.DictField(help_text="Kueue's Configuration, as applied.")
     created_at = serializers.DateTimeField()

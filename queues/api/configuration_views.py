@@ -19,7 +19,12 @@ from accounts.kinds.declaration import Kind
 from accounts.models import Cluster, ClusterMode, DeviceBinding, Namespace, RoleBinding
 from accounts.services.access import access_of, clusters_of
 from accounts.services.apply_result import Action
-from accounts.services.cluster_settings import set_device_binding, set_mode, set_serves_kueue_objects
+from accounts.services.cluster_settings import (
+    set_accepted_managers,
+    set_device_binding,
+    set_mode,
+    set_serves_kueue_objects,
+)
 from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
@@ -250,6 +255,8 @@ class ClusterDetailView(ClusterView):
             set_serves_kueue_objects(row, serves=asked.validated_data["serves_kueue_objects"])
         if "device_binding" in asked.validated_data:
             set_device_binding(row, DeviceBinding(asked.validated_data["device_binding"]))
+        if "accepts_workloads_from" in asked.validated_data:
+            set_accepted_managers(row, asked.validated_data["accepts_workloads_from"])
         return self.get(request, name)
 
     def _find(self, request: Request, name: str) -> Cluster:
@@ -265,6 +272,7 @@ def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:
         "mode": row.mode,
         "serves_kueue_objects": row.serves_kueue_objects,
         "device_binding": row.device_binding,
+        "accepts_workloads_from": row.accepts_workloads_from if whole else [],
         "server_url": row.server_url if whole else "",
         "configuration": row.configuration if whole else {},
         "created_at": row.created_at,

@@ -11,6 +11,7 @@ from queues.kinds import users
 from queues.kinds.classes import PRIORITY_CLASS, RUNTIME_CLASS, WORKLOAD_PRIORITY_CLASS
 from queues.kinds.flavors import ADMISSION_CHECK, RESOURCE_FLAVOR, TOPOLOGY
 from queues.kinds.limits import LIMIT_RANGE, RESOURCE_QUOTA
+from queues.kinds.multikueue import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from queues.kinds.provisioning import PROVISIONING_REQUEST_CONFIG
 from queues.kinds.queues import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 
@@ -25,6 +26,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         RESOURCE_QUOTA,
         TOPOLOGY,
         PROVISIONING_REQUEST_CONFIG,
+        MULTIKUEUE_CLUSTER,
+        MULTIKUEUE_CONFIG,
         ADMISSION_CHECK,
         RESOURCE_FLAVOR,
         COHORT,

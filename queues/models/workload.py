@@ -76,6 +76,13 @@ class Workload(NamespacedObject):
     accumulated_execution_seconds = models.PositiveIntegerField(default=0)
     eviction_counts = models.JSONField(default=list, blank=True, help_text="[{reason, underlyingCause, count}]")
     unhealthy_nodes = models.JSONField(default=list, blank=True)
+    multikueue = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="{reservedAt, nominated, roundAt, cluster, lostSince}: to which workers it was sent since it holds "
+        "quota, and the one that runs it.",
+    )
 
     push_sequence = models.BigIntegerField(
         default=0, help_text="Goes up with each decision that the cluster must hear of."

@@ -20,6 +20,8 @@ from queues.models import (
     LocalQueue,
     Pod,
     PriorityClass,
+    MultiKueueCluster,
+    MultiKueueConfig,
     ProvisioningRequestConfig,
     ResourceGroup,
     ResourceQuota,
@@ -284,6 +286,8 @@ def clients(cluster: Cluster) -> dict[str, APIClient]:
     ProvisioningRequestConfig.objects.create(
         cluster=cluster, name="config", provisioning_class_name="check-capacity", created_at=EPOCH
     )
+    MultiKueueCluster.objects.create(cluster=cluster, name="worker", cluster_profile="east", created_at=EPOCH)
+    MultiKueueConfig.objects.create(cluster=cluster, name="config", clusters=["worker"], created_at=EPOCH)
     Workload.objects.update(admission_check_states=[state], quota_reserved_at=EPOCH, status="QuotaReserved")
     RoleBinding.objects.create(cluster=cluster, name="of-the-test", username="eve", role=Role.VIEWER)
     create_token(create_service_account("machine").user)

@@ -8,7 +8,12 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from accounts.models import Cluster, ClusterMode, DeviceBinding
-from accounts.services.cluster_settings import set_device_binding, set_mode, set_serves_kueue_objects
+from accounts.services.cluster_settings import (
+    set_accepted_managers,
+    set_device_binding,
+    set_mode,
+    set_serves_kueue_objects,
+)
 
 
 class Command(BaseCommand):
@@ -33,6 +38,13 @@ class Command(BaseCommand):
             help="who binds pods with devices: we (bind), or HAMi's scheduler where we chose (pin)",
         )
 
+        parser.add_argument(
+            "--accept-workloads-from",
+            nargs="*",
+            metavar="CLUSTER",
+            help="the clusters whose MultiKueue may run workloads here, all of them; none: nobody's",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         cluster, _ = Cluster.objects.get_or_create(name=options["cluster"])
         if options["server_url"] is not None:
@@ -43,5 +55,7 @@ class Command(BaseCommand):
             set_serves_kueue_objects(cluster, serves=options["serve_kueue_objects"])
         if options["device_binding"]:
             set_device_binding(cluster, DeviceBinding(options["device_binding"]))
+        if options["accept_workloads_from"] is not None:
+            set_accepted_managers(cluster, options["accept_workloads_from"])
         cluster.refresh_from_db()
         self.stdout.write(f"{cluster.name}: mode {cluster.mode}, API server {cluster.server_url or 'as configured'}")

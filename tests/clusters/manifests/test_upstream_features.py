@@ -95,8 +95,6 @@ REFUSED: Final = {
     ("flow.volcano.sh/v1alpha1", "JobFlow"): ("JobFlow of Volcano", "Leave it out"),
     ("apps/v1", "ReplicaSet"): ("ReplicaSet of Kubernetes", "Deployment"),
     ("autoscaling/v2", "HorizontalPodAutoscaler"): ("HorizontalPodAutoscaler of Kubernetes", "kubectl"),
-    ("kueue.x-k8s.io/v1beta2", "MultiKueueConfig"): ("MultiKueueConfig of Kueue", "without it"),
-    ("kueue.x-k8s.io/v1beta2", "MultiKueueCluster"): ("MultiKueueCluster of Kueue", "without it"),
     ("argoproj.io/v1alpha1", "Workflow"): ("argoproj.io/v1alpha1 Workflow", "label its pods"),
     ("tekton.dev/v1", "PipelineRun"): ("tekton.dev/v1 PipelineRun", "label its pods"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"): ("ValidatingAdmissionPolicy", "Leave it out"),

@@ -8,6 +8,8 @@ from accounts.models import Cluster
 from queues.models import (
     AdmissionCheck,
     LimitRange,
+    MultiKueueCluster,
+    MultiKueueConfig,
     PriorityClass,
     ProvisioningRequestConfig,
     ResourceFlavor,
@@ -24,6 +26,8 @@ OPEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "priority-classes": (PriorityClass, {"value": 10}),
     "runtime-classes": (RuntimeClass, {"handler": "kata", "pod_overhead": {"cpu": "250m"}, "scheduling": {}}),
     "provisioning-request-configs": (ProvisioningRequestConfig, {"provisioning_class_name": "check-capacity"}),
+    "multikueue-clusters": (MultiKueueCluster, {"cluster_profile": "east"}),
+    "multikueue-configs": (MultiKueueConfig, {"clusters": ["east", "west"]}),
     "resource-flavors": (ResourceFlavor, {"node_labels": {"gpu": "v100"}, "tolerations": [{"key": "gpu"}]}),
     "topologies": (Topology, {"levels": ["rack", "host"]}),
     "workload-priority-classes": (WorkloadPriorityClass, {"value": 100}),

@@ -1,0 +1,125 @@
+"""MultiKueueConfig and MultiKueueCluster: to which clusters a ClusterQueue's workloads go."""
+
+from enum import StrEnum
+from typing import Final
+
+from accounts.kinds.declaration import Field, Kind, Place, Reading
+from accounts.kinds.types import Choice, Structure, Text
+from queues.models import MultiKueueCluster, MultiKueueConfig
+from scheduling.manifest import FieldReader, MistakeReason
+
+_VERSIONS: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
+_MAX_CLUSTERS: Final = 20
+_MAX_NAME: Final = 256
+
+
+class QuotaManagement(StrEnum):
+    """Who keeps the manager's quotas."""
+
+    MANUAL = "Manual"
+    AUTOMATED = "Automated"
+
+
+class LocationType(StrEnum):
+    """Where a kubeconfig is."""
+
+    SECRET = "Secret"
+    """In a Secret of the manager, under the key `kubeconfig`."""
+    PATH = "Path"
+    """In a file."""
+
+
+def _short(value: str) -> str:
+    return f"must be at most {_MAX_NAME} characters long" if len(value) > _MAX_NAME else ""
+
+
+def _read_clusters(holder: FieldReader, key: str) -> list[str]:
+    return holder.texts(key, min_items=1, max_items=_MAX_CLUSTERS, syntax=_short)
+
+
+def _read_kube_config(holder: FieldReader, key: str) -> dict[str, str]:
+    fields = holder.fields(key)
+    if fields is None:
+        return {}
+    found = {
+        "location": fields.text("location", required=True, max_length=_MAX_NAME),
+        "locationType": fields.choice("locationType", LocationType.SECRET).value,
+    }
+    fields.close()
+    return found
+
+
+def _warn_of_automation(reading: Reading) -> None:
+    if reading.values["quota_management"] == QuotaManagement.AUTOMATED:
+        text = "has no effect: the manager's quotas are what its ClusterQueues say. Set them, or leave this out"
+        reading.warn("quota_management", text)
+
+
+def _check_source(reading: Reading) -> None:
+    """Exactly one way to the cluster."""
+    kube_config, profile = reading.values["kube_config"], reading.values["cluster_profile"]
+    if bool(kube_config) == bool(profile):
+        field = "cluster_profile" if kube_config else "kube_config"
+        rule = "exactly one of the fields in [kubeConfig clusterProfileRef] must be set"
+        reason = MistakeReason.FORBIDDEN if kube_config else MistakeReason.REQUIRED
+        reading.error(field, rule, "Name a kubeconfig, or a cluster that is known here.", reason)
+
+
+MULTIKUEUE_CONFIG: Final = Kind(
+    "MultiKueueConfig",
+    _VERSIONS,
+    "multikueue-configs",
+    ("mkconf",),
+    description="A MultiKueueConfig.",
+    model=MultiKueueConfig,
+    spec_required=True,
+    fields=(
+        Field(
+            "clusters",
+            "spec.clusters",
+            Structure(_read_clusters, list, of_texts=True),
+            required=True,
+            always=True,
+            core=None,
+            help="MultiKueueClusters, the preferred ones first.",
+        ),
+        Field(
+            "quota_management",
+            "spec.quotaManagement",
+            Choice(QuotaManagement, QuotaManagement.MANUAL),
+            core=None,
+            older={"v1beta1": None},
+        ),
+    ),
+    check=_warn_of_automation,
+)
+
+MULTIKUEUE_CLUSTER: Final = Kind(
+    "MultiKueueCluster",
+    _VERSIONS,
+    "multikueue-clusters",
+    ("mkc",),
+    description="A MultiKueueCluster.",
+    model=MultiKueueCluster,
+    spec_required=True,
+    fields=(
+        Field(
+            "kube_config",
+            "spec.clusterSource.kubeConfig",
+            Structure(_read_kube_config, dict),
+            core=None,
+            older={"v1beta1": Place("spec.kubeConfig")},
+            help="{location, locationType}: a Secret of the manager, or a file of the push workers.",
+        ),
+        Field(
+            "cluster_profile",
+            "spec.clusterSource.clusterProfileRef.name",
+            Text(max_length=_MAX_NAME),
+            core=None,
+            older={"v1beta1": Place("spec.clusterProfileRef.name")},
+            help="A cluster that is known here; it has to accept this one's workloads.",
+        ),
+        Field("conditions", "", Structure(lambda holder, key: [], list), core=None),
+    ),
+    check=_check_source,
+)

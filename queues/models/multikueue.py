@@ -1,0 +1,40 @@
+"""Which clusters run the jobs of which: Kueue's MultiKueueConfig and MultiKueueCluster, of the manager."""
+
+from django.db import models
+
+from accounts.models.base import ClusterObject, EditedObject
+
+
+class MultiKueueConfig(EditedObject, ClusterObject):
+    """Kueue's MultiKueueConfig, which AdmissionChecks name in their parameters: the workers, the preferred first."""
+
+    clusters = models.JSONField(default=list, help_text="[name of a MultiKueueCluster, ...]")
+    quota_management = models.CharField(max_length=16, default="Manual")
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="multikueue_config_unique")]
+
+
+class MultiKueueCluster(EditedObject, ClusterObject):
+    """Kueue's MultiKueueCluster: a worker, and how its API server is reached."""
+
+    kube_config = models.JSONField(default=dict, blank=True, help_text="{location, locationType: Secret or Path}")
+    cluster_profile = models.CharField(
+        max_length=256, blank=True, help_text="A cluster that is known here, in place of a kubeconfig."
+    )
+    conditions = models.JSONField(
+        default=list,
+        blank=True,
+        editable=False,
+        help_text="[{type, status, reason, message, lastTransitionTime}]: Active, whether it is connected.",
+    )
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="multikueue_cluster_unique")]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it was reached when it was last looked at."""
+        return any(each["type"] == "Active" and each["status"] == "True" for each in self.conditions)
