@@ -23,9 +23,9 @@ class QuotaManagement(StrEnum):
 class LocationType(StrEnum):
     """Where a kubeconfig is."""
 
-    SECRET = "Secret"
+    OBJECT = "Secret"
     """In a Secret of the manager, under the key `kubeconfig`."""
-    PATH = "Path"
+    FILE = "Path"
     """In a file."""
 
 
@@ -43,10 +43,15 @@ def _read_kube_config(holder: FieldReader, key: str) -> dict[str, str]:
         return {}
     found = {
         "location": fields.text("location", required=True, max_length=_MAX_NAME),
-        "locationType": fields.choice("locationType", LocationType.SECRET).value,
+        "locationType": fields.choice("locationType", LocationType.OBJECT).value,
     }
     fields.close()
     return found
+
+
+def _read_nothing(holder: FieldReader, key: str) -> list[dict[str, str]]:
+    """What the controller finds is read from no document."""
+    return []
 
 
 def _warn_of_automation(reading: Reading) -> None:
@@ -119,7 +124,7 @@ MULTIKUEUE_CLUSTER: Final = Kind(
             older={"v1beta1": Place("spec.clusterProfileRef.name")},
             help="A cluster that is known here; it has to accept this one's workloads.",
         ),
-        Field("conditions", "", Structure(lambda holder, key: [], list), core=None),
+        Field("conditions", "", Structure(_read_nothing, list), core=None),
     ),
     check=_check_source,
 )

@@ -55,6 +55,8 @@ ENDPOINTS = (
     "nodes/node-0/pods/",
     "prices/",
     "overview/",
+    "multikueue-clusters/",
+    "multikueue-configs/",
     "provisioning-request-configs/",
     "reports/idle/",
     "reports/preemptions/",

@@ -65,6 +65,8 @@ BODIES: Final = {
     "limit-ranges/{namespace}/{name}/": {"limits": [{"type": "Container", "max": {"cpu": "8"}}]},
     "namespaces/{name}/": {"labels": {"a": "b"}},
     "priority-classes/{name}/": {"value": 1},
+    "multikueue-clusters/{name}/": {"cluster_profile": "east"},
+    "multikueue-configs/{name}/": {"clusters": ["east"]},
     "provisioning-request-configs/{name}/": {"provisioning_class_name": "check-capacity"},
     "resource-quotas/{namespace}/{name}/": {"hard": {"requests.cpu": "1"}},
     "runtime-classes/{name}/": {"handler": "nvidia"},
