@@ -20,6 +20,7 @@ from clusters.jobs.objects import (
     AdmittedWorkload,
     JobSource,
 )
+from clusters.jobs.owned_keys import owned_keys
 from clusters.jobs.registry import KINDS
 from clusters.jobs.whole_objects import new_object
 from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
@@ -93,6 +94,19 @@ def released_pod(pod: Mapping[str, Any]) -> JsonObject | None:
     """The merge patch that takes Kueue's finalizer off a pod; None where there is none."""
     finalizers = _without_finalizer(pod)
     return {"metadata": {"uid": pod["metadata"]["uid"], **finalizers}} if finalizers else None
+
+
+def given_back_pod(pod: Mapping[str, Any]) -> JsonObject | None:
+    """The merge patch that takes everything of an admission off a gated pod, so that it waits as it did before; None
+    if it carries nothing of ours.
+
+    It has not run, so it holds nothing, as in Kueue; with HAMi's annotations it would still count as a user of devices.
+    """
+    keys = owned_keys(pod["metadata"])
+    if not keys:
+        return None
+    removed = {field: dict.fromkeys(names) for field, names in keys.items()}
+    return {"metadata": {"uid": pod["metadata"]["uid"], **removed}}
 
 
 def _without_finalizer(pod: Mapping[str, Any]) -> JsonObject:

@@ -40,7 +40,7 @@ from clusters.jobs.objects import (
     JobSource,
     uid_label,
 )
-from clusters.jobs.plain_pods import adopted_pod, changed_pod, is_gated, released_pod, started_pod
+from clusters.jobs.plain_pods import adopted_pod, changed_pod, given_back_pod, is_gated, released_pod, started_pod
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.whole_objects import (
     as_made,
@@ -409,7 +409,7 @@ class _Sweep:
             self._client.patch(PODS, source.namespace, source.name, patch)
 
     def _stop(self, source: JobSource, row: Workload) -> None:
-        """Delete its pods. `_confirm_stopped` notes later that they are gone."""
+        """Delete its pods, but those that wait at a gate. `_confirm_stopped` notes later that none is left."""
         there = self._there(source)
         if there is None:
             return
@@ -417,13 +417,21 @@ class _Sweep:
             case Stopping.SUSPEND:
                 self._suspend(source.kind, row, there)
             case Stopping.DELETE:
-                if not is_gated(there) or there["metadata"].get("deletionTimestamp"):
+                if is_gated(there) and not there["metadata"].get("deletionTimestamp"):
+                    self._give_back(source, there)
+                else:
                     self._delete_pod(there)
             case Stopping.DELETE_PODS:
                 self._let_pods_wait(source, there)  # first, or a deleted pod would be replaced by one that runs
                 for pod in self._pods_of(row):
                     metadata = pod["metadata"]
                     self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _give_back(self, source: JobSource, pod: JsonObject) -> None:
+        """Let a pod that has not run wait for its next admission."""
+        patch = given_back_pod(pod)
+        if patch is not None:
+            self._client.patch(PODS, source.namespace, source.name, patch)
 
     def _stop_ending(self, source: JobSource, row: Workload) -> None:
         """Its job has ended or is gone while pods are left: delete them and let no others start."""

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from clusters.client import NAMESPACES, PODS, JsonObject
+from clusters.client import NAMESPACES, NODES, PODS, JsonObject
 from gpus.models import DeviceAllocation
 from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
@@ -18,6 +18,7 @@ from tests.simulated_cluster import pod
 pytestmark = pytest.mark.django_db(transaction=True)
 
 _HOST = "kubernetes.io/hostname"
+_LOCK = "hami.io/mutex.lock"
 _GATES = [{"name": f"{KUEUE}/admission"}]
 
 
@@ -40,6 +41,12 @@ def apply(system: System, *manifests: JsonObject) -> None:
 def turns(system: System, count: int = 4, seconds: float = 3.0) -> None:
     for _ in range(count):
         system.turn(seconds)
+
+
+def lock_nodes(system: System, lock: str | None) -> None:
+    """As HAMi's scheduler locks a node while it allocates a pod's devices there."""
+    for node in system.client.list(NODES).items:
+        system.client.patch(NODES, "", node["metadata"]["name"], {"metadata": {"annotations": {_LOCK: lock}}})
 
 
 def waits() -> tuple[str, str]:
@@ -213,6 +220,33 @@ class TestFoundPods:
         turns(found)
         row.refresh_from_db()
         assert (found.pods(), row.status, row.reason) == ([], "Finished", "OwnerNotFound")
+
+    def test_a_pod_that_is_evicted_before_it_was_bound_waits_again(self, found: System) -> None:
+        """It carries its devices already, and was left so: the eviction never ended, and the devices stayed taken."""
+        found.client.create(PODS, found_pod("a"))
+        made = found.client.get(PODS, "team", "a")
+        assert made is not None
+        found.client.create(PODS, pod("other", schedulerName="hami-scheduler"))
+        lock_nodes(found, f"{found.moment().isoformat()},default,other")
+        turns(found, 2, 1)
+        row = found.workload()
+        live = found.client.get(PODS, "team", "a")
+        assert live is not None
+        assert (row.status, live["spec"]["schedulingGates"]) == ("Admitted", _GATES)
+        assert "hami.io/vgpu-devices-allocated" in live["metadata"]["annotations"]
+        hold(found.cluster, [(row.namespace, row.name)], actor="alice")
+        turns(found, 3, 1)
+        row.refresh_from_db()
+        assert (row.quota_reserved_at, DeviceAllocation.objects.count()) == (None, 0)
+        live = found.client.get(PODS, "team", "a")
+        assert live is not None
+        assert live["metadata"]["annotations"] == made["metadata"]["annotations"]
+        assert {key for key in live["metadata"]["labels"] if "kueue" in key} == set(made["metadata"]["labels"])
+        lock_nodes(found, None)
+        release(found.cluster, [(row.namespace, row.name)], actor="alice")
+        turns(found)
+        row.refresh_from_db()
+        assert (row.status, phases(found)["a"]) == ("Admitted", "Running")
 
     def test_a_waiting_pod_follows_to_another_queue(self, found: System) -> None:
         found.client.create(PODS, found_pod("a", mib=90_000))
