@@ -175,7 +175,7 @@ def _waiting(was: Workload | None, is_now: Workload) -> Workload:
 
 
 def _our_choices(world: World, now: float, go_on: Callable[[], bool]) -> tuple[dict[str, Choice], bool]:
-    """What our cycles make of each workload. Whoever is preempted has stopped by the next cycle."""
+    """What our cycles make of each workload. A preempted workload has stopped by the next cycle."""
     found: dict[str, Choice] = {}
     for result in run_until_idle(world, now):
         for said in result.outcomes:

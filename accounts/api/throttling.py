@@ -11,7 +11,7 @@ _KNOWN_SECONDS: Final = 30 * 24 * 3600
 
 
 class LoginThrottle(SimpleRateThrottle):
-    """Ten tries a minute for one user name from one address. Who gets in has not been guessing: it is forgotten."""
+    """Ten tries a minute for one user name from one address. A login that succeeds clears them."""
 
     scope = "login"
     rate = "10/min"

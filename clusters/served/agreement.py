@@ -39,8 +39,8 @@ class Settlement:
 def settle(agreed: str, row: Side, obj: Side) -> Settlement:
     """What to do where both sides had `agreed` before.
 
-    Who alone has changed it is followed. Where both have, the later edit stands, and the object's where they are of
-    the same second. A deletion in the cluster stands: there is nothing left to edit.
+    If one side alone has changed, it is followed. If both have, the later edit stands; of two in the same second, the
+    object's does. A deletion in the cluster stands: there is nothing left to edit.
     """
     if row.content == obj.content:
         return Settlement(Step.NOTHING)

@@ -39,7 +39,10 @@ _PENDING: Final = "pendingworkloads"
 
 
 def front_proxy_authorities(client: ClusterClient) -> bytes:
-    """Who signs the certificate that the API server shows when it passes a request on, in PEM. Raises ClusterError."""
+    """The authorities, in PEM, for the certificate that the API server shows when it passes a request on.
+
+    Raises ClusterError.
+    """
     namespace, name, key = _FRONT_PROXY
     found = client.get(CONFIG_MAPS, namespace, name) or {}
     authorities = (found.get("data") or {}).get(key)

@@ -97,7 +97,7 @@ class Runner:
         return end
 
     def _look(self) -> int:
-        """Who is admitted now; returns how many are newly so."""
+        """Note which workloads are admitted now; returns how many are newly so."""
         seen: dict[str, float] = {}
         after: str | None = ""
         while after is not None:

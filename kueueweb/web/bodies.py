@@ -11,9 +11,9 @@ Headers = list[tuple[bytes, bytes]]
 
 _FIRST_SECONDS: Final = 10.0
 _MIN_BYTES_PER_SECOND: Final = 64 * 1024
-"""A body has the first seconds for nothing, and then as long as it takes at this pace."""
+"""A body may take the first seconds, and then as long as its size takes at this pace."""
 _MAX_ANONYMOUS_BYTES: Final = 64 * 1024
-"""Who shows neither a token nor a session has nothing to send but a login."""
+"""A client without a token or a session sends nothing but its login."""
 
 
 class Disconnected(Exception):

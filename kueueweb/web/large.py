@@ -28,7 +28,7 @@ LARGE_BYTES: Final = 64 * 1024
 _PROCESSES: Final = 2
 _PER_CALLER: Final = 1
 _NICENESS: Final = 10
-"""Whoever sends much has time; requests that a person waits for go first."""
+"""A request that a person waits for goes first."""
 _NOT_SENT: Final = ("asgi.scope", "wsgi.input", "wsgi.errors")
 
 
@@ -109,7 +109,7 @@ def _make_pool() -> ProcessPoolExecutor:
 
 
 def _begin(parent: int) -> None:
-    """The process that answers ends with the one that asks, and only with it."""
+    """End with the process that asks, and only with it."""
     die_with_parent(parent, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for whoever asks
     os.nice(_NICENESS)

@@ -115,7 +115,7 @@ _NO_WORKLOADS: Final = {"pending": 0, "inadmissible": 0, "reserving": 0, "admitt
 
 
 def _counts(cluster: Cluster) -> dict[str, dict[str, int]]:
-    """Who waits and who holds quota, by ClusterQueue. Who of them was looked at in vain is not in the rows."""
+    """Who waits and who holds quota, by ClusterQueue. The rows do not say which of them are inadmissible."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [cluster.pk])
         return {

@@ -273,7 +273,7 @@ def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
-    """Who is below whom, and what is summed over it. A queue that moves takes what was counted of it along."""
+    """The tree of cohorts, and what is summed over it. A queue that moves takes its counts along."""
     cohort_info = _gauge(
         "cohort_info", "1; joins a cohort to those above it.", "cohort", "parent_cohort", "root_cohort"
     )

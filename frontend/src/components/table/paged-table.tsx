@@ -72,7 +72,7 @@ export function PagedTable<Row extends object>({
 
 const MAX_PAGES_RENEWED = 1;
 
-/** How often a list reads itself again. Whoever has scrolled into the past reads; the top renews itself. */
+/** How often a list reads itself again. A reader further down keeps the rows that are there. */
 export function renewTop(milliseconds: number) {
   return (query: { state: { data: { pages: unknown[] } | undefined } }): number | false =>
     (query.state.data?.pages.length ?? 0) > MAX_PAGES_RENEWED ? false : milliseconds;
