@@ -86,6 +86,19 @@ VALIDATING_WEBHOOKS: Final = Kind(
 RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 
 
+def _device_kind(kind: str, plural: str, *, namespaced: bool = True) -> tuple[Kind, ...]:
+    """A kind of dynamic resource allocation in the versions that are read, the newest first."""
+    versions = ("v1", "v1beta2", "v1beta1")
+    return tuple(Kind(f"resource.k8s.io/{version}", kind, plural, namespaced) for version in versions)
+
+
+DEVICE_CLASSES: Final = _device_kind("DeviceClass", "deviceclasses", namespaced=False)
+RESOURCE_SLICES: Final = _device_kind("ResourceSlice", "resourceslices", namespaced=False)
+RESOURCE_CLAIM_TEMPLATES: Final = _device_kind("ResourceClaimTemplate", "resourceclaimtemplates")
+RESOURCE_CLAIMS: Final = _device_kind("ResourceClaim", "resourceclaims")
+DEVICE_KINDS: Final = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
+
+
 class ClusterError(Exception):
     """The API server refused. `status` is the HTTP status (0: no answer), `reason` Kubernetes' reason, and
     `retry_after` for how many seconds the server wants to be left alone."""

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from scheduling.advice.explanation import Explanation, explain
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
 from scheduling.cycle.wiring import CycleParts
+from scheduling.devices.claims.charges import ClaimRefusal
+from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.policies.typical_pods import TypicalPod
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.lifecycle.conditions import release
@@ -183,6 +185,36 @@ class World:
         if self._state.pod_defaults.delete_runtime_class(name):
             self._read_again(self._running_under(name))
 
+    def set_device_objects(self, objects: DeviceObjects) -> None:
+        """Replace the device classes, published devices and claim templates. Workloads with claims get new requests;
+        those that wait may be tried again."""
+        state = self._state
+        if objects == state.claims.objects:
+            return
+        before = self._with_claims()
+        state.set_claims(objects)
+        for info in {each.key: each for each in (*before, *self._with_claims())}.values():
+            state.clear_pauses((info.cluster_queue,))
+            self._exchange(info, self._info(info.current()))
+            state.dirty_queues.add(state.workloads[info.key].cluster_queue)
+
+    def _with_claims(self) -> list[WorkloadInfo]:
+        state = self._state
+        return [
+            info
+            for info in state.workloads.values()
+            if state.claims.concerns([pod_set.pod_set for pod_set in info.pod_sets])
+        ]
+
+    def claim_users(self) -> list[str]:
+        """The keys of workloads whose pods claim devices of drivers."""
+        return [info.key for info in self._with_claims()]
+
+    def claim_refusal(self, key: str) -> ClaimRefusal | None:
+        """Why a workload's claims keep it out of its queue."""
+        info = self._state.workloads.get(key)
+        return info.claim_refusal if info is not None else None
+
     def _in_namespace(self, namespace: str) -> list[WorkloadInfo]:
         state, prefix = self._state, f"{namespace}/"
         queues = [keys for queue, keys in state.by_local_queue.items() if queue.startswith(prefix)]
@@ -206,7 +238,9 @@ class World:
         """A new record of a workload, whose pods are completed with the cluster's defaults."""
         state = self._state
         limited = state.fleet.quotas.limits(workload.namespace)
-        return WorkloadInfo(workload, state.configuration, state.pod_defaults, has_namespace_device_quota=limited)
+        return WorkloadInfo(
+            workload, state.configuration, state.pod_defaults, state.claims, has_namespace_device_quota=limited
+        )
 
     def _exchange(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Replace a workload's record and track the new one. A sticky workload stays sticky."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from accounts.kinds import feature_gates
+from accounts.kinds.device_classes import read_device_class_mappings
 from accounts.kinds.frameworks import read_frameworks
 from accounts.kinds.selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason, read_metadata
@@ -198,8 +199,7 @@ def _read_resources(top: FieldReader) -> None:
             if outputs:
                 outputs.quantity(resource)
         item.close()
-    if block.take("deviceClassMappings"):
-        block.warn("deviceClassMappings", f"has no effect: resource claims are not counted. {_REMOVE_IT}")
+    read_device_class_mappings(block)
     block.close()
 
 

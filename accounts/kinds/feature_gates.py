@@ -11,7 +11,13 @@ STRICT_KUEUE_LIFECYCLE: Final = "StrictKueueLifecycle"
 PLACE_ALL_PODS: Final = "PlaceAllPods"
 """Ours, and on unless set to false: pods without devices are placed on the cluster's nodes too."""
 
-HONOURED: Final = frozenset({BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE, PLACE_ALL_PODS})
+CLAIMS_INTEGRATED: Final = "KueueDRAIntegration"
+CLAIMS_REJECTED: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
+
+HONOURED: Final = frozenset({
+    BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE, PLACE_ALL_PODS, CLAIMS_INTEGRATED,
+    CLAIMS_REJECTED,
+})  # fmt: skip
 
 KNOWN: Final = HONOURED | frozenset((
     "AdmissionFairSharing", "AdmissionGatedBy", "AssignQueueLabelsForPods", "CleanupProvisioningRequestsOnEviction",

@@ -29,6 +29,7 @@ from clusters.jobs.objects import (
     waits_for_us,
 )
 from clusters.jobs.registry import JOB_KINDS
+from clusters.push.claims import PodClaims
 from clusters.push.desired_state import FlavorNodes, Places, Slices, admitted_workload, places_of, runs, with_jobs
 from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
@@ -63,6 +64,7 @@ class Binder:
         self._clock = clock
         self._vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
         self._locks = NodeLocks(client, clock)
+        self._claims = PodClaims(client)
         self._domains = TopologyDomains(())
         self._places = Places()
 
@@ -150,6 +152,8 @@ class Binder:
         patch["metadata"]["annotations"] |= {key: None for key in theirs if key not in (*hami, BIND_PHASE, BIND_TIME)}
         if self._is_pinned(pod) and hami:
             return self._pin(pod, patch, ungated_pod(pod, admission, node), placement)
+        if not self._claims.allocate(pod, node):
+            return 0
         self._annotate(pod, patch)
         locks = locks_of(placement, self._vendors)
         if not self._locks.take(node, pod, locks):

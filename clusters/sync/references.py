@@ -25,21 +25,29 @@ class ReferenceSync:
         for item in items:
             if isinstance(item, Listing):
                 listed, gone = True, set()
-                present = {_key(found): _kept(found) for found in item.items}
+                present = {_key(found): found for found in item.items}
             elif item.type == "DELETED":
                 present.pop(_key(item.object), None)
                 gone.add(_key(item.object))
             else:
-                present[_key(item.object)] = _kept(item.object)
+                present[_key(item.object)] = item.object
                 gone.discard(_key(item.object))
-        store_cluster_objects(self._cluster, self._kind.kind, present, gone=None if listed else gone)
+        kept, lost = self._kept(present), None if listed else gone
+        if store_cluster_objects(self._cluster, self._kind.kind, kept, gone=lost):
+            self._changed()
+
+    def _changed(self) -> None:
+        """Jobs read these objects when they are looked at next."""
+
+    def _kept(self, present: dict[Key, JsonObject]) -> dict[Key, JsonObject]:
+        """The parts of the objects that concern pods."""
+        return {key: _spec_of(found) for key, found in present.items()}
 
 
 def _key(obj: JsonObject) -> Key:
     return namespace_of(obj), name_of(obj)
 
 
-def _kept(obj: JsonObject) -> JsonObject:
-    """The part of the object that concerns pods."""
+def _spec_of(obj: JsonObject) -> JsonObject:
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {"name": name_of(obj)},
             "spec": obj.get("spec") or {}}  # fmt: skip

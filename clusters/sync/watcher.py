@@ -22,11 +22,23 @@ from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
 from accounts.transactions import unnoticed_transaction
-from clusters.client import EVENTS, NAMESPACES, NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
+from clusters.client import (
+    DEVICE_KINDS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    ClusterClient,
+    ClusterError,
+    Kind,
+    Listing,
+    WatchEvent,
+)
 from clusters.jobs.registry import JOB_KINDS
 from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
+from clusters.sync.device_objects import DeviceObjectSync
 from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
 from clusters.sync.live_kueue import look_for_kueue
@@ -49,6 +61,7 @@ _OPTIONAL: Final = frozenset(
         *(kind.resource for kind in JOB_KINDS.values() if kind.optional),
         *(resource for kind in JOB_KINDS.values() for resource in kind.refers_to),
         *_KUEUE,
+        *(kind for versions in DEVICE_KINDS for kind in versions),
     ]
 )
 """Kinds that a cluster serves only where their operator is installed, each in the versions that we read."""
@@ -65,6 +78,7 @@ _Sync = (
     NodeSync
     | ConfigurationSync
     | ReferenceSync
+    | DeviceObjectSync
     | JobSync
     | MirroredJobSync
     | ServedObjectSync
@@ -114,8 +128,11 @@ class Watcher:
             NAMESPACES: (ConfigurationSync(self._cluster, NAMESPACES),),
             **{kind: (ConfigurationSync(self._cluster, kind),) for kind in LIMIT_KINDS},
             **references,
+            **{kind: (DeviceObjectSync(self._cluster, kind),) for kinds in DEVICE_KINDS[:-1] for kind in kinds},
             **(self._scheduled() if ownership is None else self._mirrored(ownership)),
         }
+        # Claims last: whose they are is known by their pods.
+        self._syncs |= {kind: (DeviceObjectSync(self._cluster, kind),) for kind in DEVICE_KINDS[-1]}
         self.kinds: tuple[Kind, ...] = tuple(self._syncs)
 
     def _scheduled(self) -> _Syncs:
@@ -295,8 +312,11 @@ class Watcher:
 
 
 def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
-    """The optional kinds to follow: of Kueue's, which a cluster may serve in several versions, the newest."""
-    return (frozenset(served) - _KUEUE) | newest(served)
+    """The optional kinds to follow: of those that a cluster may serve in several versions, the newest."""
+    devices = frozenset(kind for versions in DEVICE_KINDS for kind in versions)
+    newest_devices = (next((kind for kind in versions if kind in served), None) for versions in DEVICE_KINDS)
+    chosen = frozenset(kind for kind in newest_devices if kind is not None)
+    return (frozenset(served) - _KUEUE - devices) | newest(served) | chosen
 
 
 def _in_order() -> Iterable[Kind]:

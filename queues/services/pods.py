@@ -191,3 +191,11 @@ def record_node_recovered(cluster: Cluster, node: str) -> list[tuple[str, str]]:
         if changed:
             wake_scheduler(cluster.name)
     return changed
+
+
+def workloads_of_pods(cluster: Cluster, uids: Collection[str]) -> dict[str, str]:
+    """The uids of the workloads of these pods, by the pods'; others are left out."""
+    if not uids:
+        return {}
+    rows = Pod.objects.filter(workload__cluster=cluster, uid__in=uids).values_list("uid", "workload__uid")
+    return {uid: str(workload) for uid, workload in rows}

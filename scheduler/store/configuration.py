@@ -7,6 +7,8 @@ from typing import Any
 
 from accounts.kinds.feature_gates import (
     BALANCED_PLACEMENT,
+    CLAIMS_INTEGRATED,
+    CLAIMS_REJECTED,
     DISABLE_WAIT_FOR_PODS_READY,
     PLACE_ALL_PODS,
     STRICT_KUEUE_LIFECYCLE,
@@ -16,6 +18,8 @@ from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
     Configuration,
+    CounterSource,
+    DeviceClassMapping,
     FairSharing,
     RequeuingStrategy,
     WaitForPodsReady,
@@ -53,6 +57,9 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
         balanced_placement=bool(gates.get(BALANCED_PLACEMENT, False)),
         strict_kueue_lifecycle=strict,
         places_all_pods=bool(gates.get(PLACE_ALL_PODS, True)),
+        device_class_mappings=tuple(_device_classes(each) for each in resources.get("deviceClassMappings") or ()),
+        integrates_claims=bool(gates.get(CLAIMS_INTEGRATED, True)),
+        rejects_claims=bool(gates.get(CLAIMS_REJECTED, True)),
     )
 
 
@@ -121,4 +128,16 @@ def _transformation(rule: Mapping[str, Any]) -> Transformation:
         strategy=TransformationStrategy(rule.get("strategy") or TransformationStrategy.RETAIN),
         multiply_by=rule.get("multiplyBy") or None,
         outputs={name: parse_quantity(quantity) for name, quantity in (rule.get("outputs") or {}).items()},
+    )
+
+
+def _device_classes(mapping: Mapping[str, Any]) -> DeviceClassMapping:
+    counters = (source["counter"] for source in mapping.get("sources") or () if source.get("counter"))
+    return DeviceClassMapping(
+        mapping["name"],
+        tuple(mapping.get("deviceClassNames") or ()),
+        tuple(
+            CounterSource(each["driver"], each["name"], each["deviceSelector"]["cel"]["expression"])
+            for each in counters
+        ),
     )

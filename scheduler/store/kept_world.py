@@ -22,6 +22,7 @@ from gpus.models import Node
 from gpus.vendors import VENDORS
 from queues.models import (
     AdmissionCheck,
+    ClusterObject,
     ClusterQueue,
     Cohort,
     LimitRange,
@@ -34,6 +35,7 @@ from queues.models import (
 )
 from scheduler.store.changes import Changes
 from scheduler.store.configuration import read_configuration
+from scheduler.store.device_objects import DEVICE_KINDS, DEVICE_OBJECT
 from scheduler.store.row_index import RowIndex
 from scheduling.world import World
 
@@ -54,10 +56,14 @@ _TABLES: Final[Mapping[str, tuple[type[Model], str]]] = {
     "clusterqueue": (ClusterQueue, _NAMED),
     "localqueue": (LocalQueue, _NAMESPACED),
     "node": (Node, _NAMED),
+    DEVICE_OBJECT: (ClusterObject, _NAMESPACED),
     "workload": (Workload, _NAMESPACED),
 }
 """kind -> rows and key. Rows that belong to an object (quotas, devices, found slices) raise its row's generation."""
-_OPEN: Final[Mapping[str, str]] = {"workload": " AND status <> 'Finished'"}
+_CONDITIONS: Final[Mapping[str, str]] = {
+    "workload": " AND status <> 'Finished'",
+    DEVICE_OBJECT: f" AND kind IN {tuple(DEVICE_KINDS)}",
+}
 
 _VERSIONS: Final = "SELECT id, {key}, xmin::text || ctid::text FROM {table} WHERE cluster_id = %s{condition}"
 
@@ -145,7 +151,7 @@ def _versions(kind: str, cluster_id: int) -> dict[int, tuple[str, str]]:
     model, key = _TABLES[kind]
     with connection.cursor() as cursor:
         cursor.execute(
-            _VERSIONS.format(key=key, table=model._meta.db_table, condition=_OPEN.get(kind, "")),
+            _VERSIONS.format(key=key, table=model._meta.db_table, condition=_CONDITIONS.get(kind, "")),
             [cluster_id],
         )
         return {id_: (name, version) for id_, name, version in cursor.fetchall()}

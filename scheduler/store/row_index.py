@@ -11,6 +11,7 @@ from queues.services.admission_rows import why
 from scheduler.store import objects
 from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
+from scheduler.store.device_objects import DEVICE_OBJECT, read_device_objects
 from scheduler.store.nodes import read_nodes
 from scheduler.store.workloads import StoredWorkload, read_workloads
 from scheduling.devices.requests.requests import pod_device_request
@@ -111,6 +112,9 @@ class RowIndex:
         if kind == "node":
             self._read_nodes(noted)
             return
+        if kind == DEVICE_OBJECT:
+            self._read_device_objects()
+            return
         add, forget = self._plain(kind)
         found = objects.read_objects(kind, self._cluster_id, None if noted is None else list(noted))
         for id_, key in (noted or {}).items():
@@ -180,6 +184,12 @@ class RowIndex:
             self._world.set_node(node)
         if self.devices and not had_devices:
             self.everyone_is_due()  # workloads admitted on quota alone may need devices now
+
+    def _read_device_objects(self) -> None:
+        """All of them: what one says of a device depends on the others."""
+        concerned = self._world.claim_users()
+        self._world.set_device_objects(read_device_objects(self._cluster_id))
+        self.due.update(dict.fromkeys(key for key in (*concerned, *self._world.claim_users()) if key in self.workloads))
 
     def _note_draining(self, row: NodeRow) -> None:
         before = {place for place in self.draining if place[0] == row.name}
@@ -302,6 +312,7 @@ class RowIndex:
             accumulated_seconds=entry.accumulated_seconds,
             inactive_reason=self._queue_problems.get(queue, ""),
             admissibility_error="" if selected else NAMESPACE_MISMATCH,
+            claim_refusal=self._world.claim_refusal(workload.key),
         )
 
     def may_run(self, workload: Workload) -> bool:
@@ -359,6 +370,7 @@ _KINDS = (
     "clusterqueue",
     "localqueue",
     "node",
+    DEVICE_OBJECT,
     "workload",
 )
 """In the order in which they refer to each other. `cluster` is the engine's own kind; other kinds do not affect

@@ -97,6 +97,13 @@ class DeviceAssigner:
         problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems)
         return next((str(problem) for problem in problems), None)
 
+    def unplaceable_claims(self, info: WorkloadInfo) -> str:
+        """Why claims of its pods find no place on any node, whatever is free; empty where they may, or where the
+        cluster's own scheduler places the pods."""
+        if not self._state.places_all_pods:
+            return ""
+        return next((f"pod set {ps.name}: {why}" for ps in info.pod_sets if (why := ps.claimed.not_placeable)), "")
+
     def refusal_of(
         self,
         info: WorkloadInfo,

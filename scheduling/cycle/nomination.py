@@ -133,6 +133,10 @@ class Nominator:
         if problem is not None:
             entry.refuse(PendingReason.MISCONFIGURED, problem)
             return entry
+        unplaceable = self._devices.unplaceable_claims(info)
+        if unplaceable:
+            entry.refuse(PendingReason.WAITING_FOR_DEVICES, unplaceable)
+            return entry
         if info.last_assignment is not None and info.last_assignment.is_outdated(cycle, cq.generation):
             info.last_assignment = None
         entry.replaced = self._state.replaced_slice(info, cq)

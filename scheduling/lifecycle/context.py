@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduling.devices.claims.charges import ClaimRefusal
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
 from scheduling.model.local_queue import LocalQueue
@@ -17,7 +18,8 @@ class WorkloadContext:
 
     `cluster_queue` is the ClusterQueue that the LocalQueue names, and `inactive_reason` why it is inactive apart
     from its stop policy. `reserving_queue` is the ClusterQueue whose quota the workload holds. Each is None if the
-    object does not exist. `admissibility_error` says why ClusterQueue and workload do not match.
+    object does not exist. `admissibility_error` says why ClusterQueue and workload do not match,
+    `claim_refusal` why its claims make it inadmissible.
 
     `wanted_active` is spec.active as its owner set it. `pods_stopped`: none of its pods runs any more.
     `lacks_devices`: it requests devices and was admitted on quota alone, before any device was known. `drained`
@@ -36,6 +38,7 @@ class WorkloadContext:
     accumulated_seconds: int = 0
     inactive_reason: str = ""
     admissibility_error: str = ""
+    claim_refusal: ClaimRefusal | None = None
 
     @property
     def strict(self) -> bool:

@@ -37,9 +37,12 @@ def inadmissible_reason(workload: Workload, context: WorkloadContext) -> Verdict
     A verdict of the scheduler stands until the scheduler evaluates the workload again. A new workload has none.
     """
     before = workload.condition(ConditionType.QUOTA_RESERVED)
+    on_hold = before is not None and before.reason == PendingReason.ON_HOLD
+    if context.claim_refusal is not None and not on_hold:
+        return PendingReason.MISCONFIGURED, str(context.claim_refusal)
     if not context.wanted_active:
         return PendingReason.DEACTIVATED, "The workload is deactivated"
-    if before is not None and before.reason == PendingReason.ON_HOLD:
+    if on_hold:
         return None
     found = _by_its_queues(workload, context) or _by_itself(workload, context)
     if found is not None:

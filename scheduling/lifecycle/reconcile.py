@@ -77,6 +77,7 @@ def next_step(workload: Workload, context: WorkloadContext, now: float) -> Step 
 
 
 def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable[Rule]:
+    yield _by_claims
     if not context.wanted_active:
         yield _deactivated
     else:
@@ -93,6 +94,28 @@ def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable
 
 
 # -- Requeuing and deactivation -----------------------------------------------------------------------------------
+
+
+def _by_claims(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """Claims that cannot be counted keep a workload out of its queue until they can."""
+    if workload.is_true(ConditionType.QUOTA_RESERVED):
+        return None
+    requeued = workload.condition(ConditionType.REQUEUED)
+    kept_out = _is_kept_out_by(workload, RequeuedReason.INADMISSIBLE)
+    if context.claim_refusal is None:
+        if not kept_out:
+            return None
+        counted = to.without_condition(workload, ConditionType.REQUEUED)
+        counted = to.without_condition(counted, ConditionType.QUOTA_RESERVED)
+        return Step(counted, _ours("Requeued", "What its claims ask for can be counted now"))
+    message = context.claim_refusal.requeued_message
+    if kept_out and requeued is not None and requeued.message == message:
+        return None
+    return Step(
+        to.with_condition(
+            workload, ConditionType.REQUEUED, ConditionStatus.FALSE, RequeuedReason.INADMISSIBLE, message, now
+        )
+    )
 
 
 def _delayed_by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
@@ -185,7 +208,7 @@ def _cluster_queue_restarted(workload: Workload, context: WorkloadContext, now: 
     return _requeue(workload, RequeuedReason.CLUSTER_QUEUE_RESTARTED, now)
 
 
-def _is_kept_out_by(workload: Workload, reason: EvictionReason) -> bool:
+def _is_kept_out_by(workload: Workload, reason: EvictionReason | RequeuedReason) -> bool:
     requeued = workload.condition(ConditionType.REQUEUED)
     return requeued is not None and requeued.status is ConditionStatus.FALSE and requeued.reason == reason
 

@@ -60,6 +60,24 @@ class WaitForPodsReady:
 
 
 @dataclass(frozen=True, slots=True)
+class CounterSource:
+    """A quota counted by a shared counter of partitionable devices."""
+
+    driver: str
+    name: str
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassMapping:
+    """Kueue's `deviceClassMappings`: devices of these classes are charged as the resource `name`."""
+
+    name: str
+    device_class_names: tuple[str, ...]
+    counters: tuple[CounterSource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """Kueue's Configuration. An absent block is None, and its feature is off.
 
@@ -67,6 +85,9 @@ class Configuration:
     (StrictKueueLifecycle) follows Kueue's lifecycle even where ours is better for users. `places_all_pods`
     (PlaceAllPods) places pods without devices on nodes too, where nodes are known; Kueue leaves that to the
     cluster's own scheduler.
+
+    `integrates_claims` is Kueue's gate KueueDRAIntegration. Without it `rejects_claims`
+    (KueueDRARejectWorkloadsWhenDRADisabled) keeps workloads with claims out; without both, claims count nothing.
     """
 
     fair_sharing: FairSharing | None = None
@@ -78,3 +99,6 @@ class Configuration:
     balanced_placement: bool = False
     strict_kueue_lifecycle: bool = False
     places_all_pods: bool = False
+    device_class_mappings: tuple[DeviceClassMapping, ...] = ()
+    integrates_claims: bool = True
+    rejects_claims: bool = True

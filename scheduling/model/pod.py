@@ -52,7 +52,7 @@ class PodTemplate:
 
     `affinity` is requiredDuringSchedulingIgnoredDuringExecution; None if there is none. `requests` and `limits` are
     the pod-level resources. `has_unread_rules`: the choice of node also depends on fields that are not read here:
-    other pods, host ports, volumes, claims, or another scheduler name. `manifest` is the whole template; device
+    other pods, host ports, volumes, or another scheduler name. `manifest` is the whole template; device
     placement reads containers, annotations and security context from it.
     """
 
@@ -132,7 +132,7 @@ class PodTemplate:
 
 def _has_unread_rules(spec: Mapping[str, Any]) -> bool:
     scheduler = spec.get("schedulerName") or DEFAULT_SCHEDULER
-    if scheduler != DEFAULT_SCHEDULER or spec.get("resourceClaims"):
+    if scheduler != DEFAULT_SCHEDULER:
         return True
     return _is_bound_to_other_pods(spec) or _has_volumes(spec) or _has_host_ports(spec)
 

@@ -131,7 +131,11 @@ class WorkloadTracker:
         local_queue = self._state.local_queues.get(info.queue_key)
         if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
             return None
-        return self._state.cluster_queues.get(local_queue.cluster_queue) if is_queueable(info.workload) else None
+        return self._state.cluster_queues.get(local_queue.cluster_queue) if _is_queueable(info) else None
+
+
+def _is_queueable(info: WorkloadInfo) -> bool:
+    return info.claim_refusal is None and is_queueable(info.workload)
 
 
 def _lost_a_node(info: WorkloadInfo) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Set as AbstractSet
 from functools import cache, partial
 from typing import Any
 
+from scheduling.devices.claims.charges import ClaimRules
+from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.search.fleet import Fleet
 from scheduling.lifecycle.conditions import pending
 from scheduling.model.admission_check import AdmissionCheck
@@ -67,6 +69,9 @@ class State:
         self.vendors = tuple(vendors)
         self.fleet = Fleet(self.vendors)
         self.pod_defaults = PodDefaults()
+        self.claims = ClaimRules(DeviceObjects(), configuration)
+        self._reported: dict[str, Node] = {}
+        """Nodes without the devices that drivers publish for claims."""
         self.has_devices = False
         self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
@@ -126,6 +131,7 @@ class State:
     def set_configuration(self, configuration: Configuration) -> None:
         """Replace the configuration. Only allowed while no workload is known."""
         self.configuration = configuration
+        self.claims = ClaimRules(self.claims.objects, configuration)
         self.history = usage_history(configuration.admission_fair_sharing)
         if self.history is not None:
             for queue in self.local_queues.values():
@@ -163,11 +169,19 @@ class State:
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node, and wake the workloads that wait for a flavor with that node."""
+        self._reported[node.name] = node
+        node = self.claims.places.on_node(node)
         before = self.fleet.nodes.get(node.name)
         if before != node:
             self.fleet.set_node(node)
             self.topology_flavors.set_node(node)
             self._node_changed(before, node)
+
+    def set_claims(self, objects: DeviceObjects) -> None:
+        """Replace what is known of claims and their devices."""
+        self.claims = ClaimRules(objects, self.configuration)
+        for node in list(self._reported.values()):
+            self.set_node(node)
 
     @property
     def places_all_pods(self) -> bool:
@@ -180,6 +194,7 @@ class State:
         return self.fleet.settings.device_resources if self.has_devices else frozenset()
 
     def delete_node(self, name: str) -> None:
+        self._reported.pop(name, None)
         before = self.fleet.nodes.get(name)
         if before is not None:
             self.fleet.delete_node(name)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import Enum, auto
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from scheduling.devices.claims.charges import NOTHING, ClaimCharge, ClaimRefusal, ClaimRules
 from scheduling.model.configuration import Configuration
 from scheduling.model.placement import Placement, PodDeviceRequest
 from scheduling.model.pod import Container, PodTemplate
 from scheduling.model.pod_defaults import PodDefaults
-from scheduling.model.quantity import to_amount
+from scheduling.model.quantity import NANOS, UNLIMITED, to_amount
 from scheduling.model.resources import FlavorResource, pod_requests
 from scheduling.model.topology import TopologyUsage
 from scheduling.model.vocabulary import (
@@ -63,13 +64,14 @@ class PodSetRequests:
     """A pod set with its requests.
 
     `count` leaves out reclaimable pods. `per_pod` are quota amounts of one pod after resource transformations;
-    `requests` are those of all pods.
+    `requests` are those of all pods. `claimed` is what the pod's claims add.
     """
 
-    __slots__ = ("_node_requests", "count", "devices", "min_count", "name", "per_pod", "pod_set", "requests")
+    __slots__ = ("_node_requests", "claimed", "count", "devices", "min_count", "name", "per_pod", "pod_set", "requests")
 
-    def __init__(self, pod_set: PodSet, count: int, per_pod: dict[str, int]) -> None:
+    def __init__(self, pod_set: PodSet, count: int, per_pod: dict[str, int], claimed: ClaimCharge = NOTHING) -> None:
         self.pod_set = pod_set
+        self.claimed = claimed
         self.name = pod_set.name
         self.count = count
         self.min_count = pod_set.min_count
@@ -80,22 +82,27 @@ class PodSetRequests:
 
     @property
     def node_requests(self) -> dict[str, int]:
-        """What one pod asks of its node, in base units: from the pod's spec, without resource transformations."""
+        """What one pod asks of its node, in base units: from the pod's spec, without resource transformations; and the
+        devices that its claims ask for."""
         if self._node_requests is None:
-            effective = self.pod_set.template.effective_requests()
-            self._node_requests = {name: to_amount(name, value) for name, value in effective.items()}
+            self._node_requests = {**self._of_spec(), **self.claimed.devices}
         return self._node_requests
+
+    def _of_spec(self) -> dict[str, int]:
+        effective = self.pod_set.template.effective_requests()
+        replaced = self.claimed.replaced
+        return {name: to_amount(name, value) for name, value in effective.items() if name not in replaced}
 
     @property
     def own_resources(self) -> AbstractSet[str]:
         """The resources that the pod's spec names."""
-        return self.node_requests.keys()
+        return self.pod_set.template.effective_requests().keys()
 
     def scaled_to(self, count: int) -> PodSetRequests:
         """The same pod set with `count` pods (partial admission)."""
         if count == self.count:
             return self
-        scaled = PodSetRequests(self.pod_set, count, self.per_pod)
+        scaled = PodSetRequests(self.pod_set, count, self.per_pod, self.claimed)
         scaled.devices = self.devices
         return scaled
 
@@ -164,6 +171,7 @@ class WorkloadInfo:
         "asks_for_topology",
         "bucket",
         "changes",
+        "claim_refusal",
         "cluster_queue",
         "evicted",
         "groups",
@@ -195,11 +203,12 @@ class WorkloadInfo:
         workload: Workload,
         configuration: Configuration,
         pod_defaults: PodDefaults | None = None,
+        claims: ClaimRules | None = None,
         *,
         has_namespace_device_quota: bool = False,
     ) -> None:
-        """`pod_defaults` completes the pod sets. `has_namespace_device_quota`: equal workloads of other namespaces
-        may be decided differently."""
+        """`pod_defaults` completes the pod sets, `claims` charges what they claim. `has_namespace_device_quota`: equal
+        workloads of other namespaces may be decided differently."""
         self.workload = workload
         self.key = workload.key
         self.uid = workload.uid
@@ -212,7 +221,16 @@ class WorkloadInfo:
         self.priority = workload.effective_priority
         self.timestamp = queue_order_timestamp(workload, configuration)
         self.order = (-self.priority, self.timestamp, self.uid, self.key)
-        self.pod_sets = _pod_sets(workload, configuration, pod_defaults)
+        pod_sets = _completed(workload, pod_defaults)
+        charges: Mapping[str, ClaimCharge] = {}
+        self.claim_refusal: ClaimRefusal | None = None
+        """Why its claims keep it out of every queue."""
+        if claims is not None:
+            try:
+                charges = claims.charges(workload.namespace, pod_sets)
+            except ClaimRefusal as refusal:
+                self.claim_refusal = refusal
+        self.pod_sets = _pod_sets(workload, configuration, pod_sets, charges)
         self.groups = _groups(workload)
         self.asks_for_topology = any(
             ps.topology_request is not None and ps.topology_request.asks_for_topology for ps in workload.pod_sets
@@ -301,7 +319,11 @@ class WorkloadInfo:
         """Take the placement from the status, and complete it by what its pods ask of their nodes."""
         stated = self.workload.placement
         pairs = zip(self.pod_sets, self.workload.pod_sets, strict=True)
-        requests = {ps.name: ps.node_requests for ps, as_written in pairs if ps.pod_set is not as_written}
+        requests = {
+            ps.name: ps.node_requests
+            for ps, as_written in pairs
+            if ps.pod_set is not as_written or ps.claimed is not NOTHING
+        }
         if stated is not None and requests:
             pods = (replace(pod, requests=requests.get(pod.pod_set, pod.requests)) for pod in stated.pods)
             stated = Placement(tuple(pods))
@@ -373,15 +395,31 @@ def _last_outcome(workload: Workload) -> tuple[PendingReason, str] | None:
 
 
 def _pod_sets(
-    workload: Workload, configuration: Configuration, pod_defaults: PodDefaults | None
+    workload: Workload, configuration: Configuration, pod_sets: Sequence[PodSet], charges: Mapping[str, ClaimCharge]
 ) -> tuple[PodSetRequests, ...]:
     found: list[PodSetRequests] = []
-    for stated in workload.pod_sets:
-        pod_set = pod_defaults.completed(workload.namespace, stated) if pod_defaults is not None else stated
+    for pod_set in pod_sets:
         per_pod = pod_requests(pod_set.template, configuration.transformations, configuration.exclude_resource_prefixes)
+        claimed = charges.get(pod_set.name, NOTHING)
+        if claimed is not NOTHING:
+            per_pod = _with_claims(per_pod, claimed)
         count = max(0, pod_set.count - workload.reclaimable_pods.get(pod_set.name, 0))
-        found.append(PodSetRequests(pod_set, count, per_pod))
+        found.append(PodSetRequests(pod_set, count, per_pod, claimed))
     return tuple(found)
+
+
+def _completed(workload: Workload, pod_defaults: PodDefaults | None) -> tuple[PodSet, ...]:
+    if pod_defaults is None:
+        return workload.pod_sets
+    return tuple(pod_defaults.completed(workload.namespace, stated) for stated in workload.pod_sets)
+
+
+def _with_claims(per_pod: Mapping[str, int], claimed: ClaimCharge) -> dict[str, int]:
+    """As in Kueue the claims are added after exclusions and transformations."""
+    found = {name: amount for name, amount in per_pod.items() if name not in claimed.replaced}
+    for name, count in claimed.quota.items():
+        found[name] = min(found.get(name, 0) + to_amount(name, count * NANOS), UNLIMITED)
+    return found
 
 
 def _groups(workload: Workload) -> tuple[tuple[int, ...], ...]:
@@ -411,6 +449,7 @@ def _pod_set_hash(requests: PodSetRequests) -> Hashable:
         tuple(sorted(template.overhead.items())),
         _spec_fields(template),
         _device_hash(template, containers),
+        tuple(sorted(requests.claimed.devices.items())),
     )
 
 

@@ -94,6 +94,10 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("batch", "v1", "cronjobs", "CronJob", True, ("cj",), ("status",), True),
     Resource("batch", "v1", "jobs", "Job", True, (), ("status",), True),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
+    Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False, (), (), True),
+    Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False, (), (), True),
+    Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True),
+    Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", True, (), ("status",)),
     Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
     Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",)),
     *(

@@ -1,0 +1,93 @@
+"""The Configuration's `deviceClassMappings`: as which resource devices of a DeviceClass are charged."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduling.devices.claims.cel import CelError, compile_selector
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.syntax import dns_label, dns_subdomain, qualified_name
+
+_MAX_MAPPINGS: Final = 16
+_MAX_CLASSES: Final = 8
+_MAX_NAME: Final = 253
+_MAX_DRIVER: Final = 63
+
+
+class _Known:
+    """What the mappings before have said of a class."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.resource_of: dict[str, str] = {}
+        self.counters_of: dict[str, set[str]] = {}
+
+
+def read_device_class_mappings(block: FieldReader) -> None:
+    """Check the mappings by Kueue's rules. They are kept as they were written."""
+    known = _Known()
+    for item in block.items("deviceClassMappings", max_items=_MAX_MAPPINGS):
+        name = item.text("name", required=True, max_length=_MAX_NAME, syntax=qualified_name)
+        if name in known.names:
+            item.error("name", "Duplicate value", "Join their deviceClassNames.", MistakeReason.DUPLICATE)
+        known.names.add(name)
+        counters = _read_sources(item)
+        classes = item.texts("deviceClassNames", min_items=1, max_items=_MAX_CLASSES, syntax=qualified_name)
+        _check_classes(item, name, classes, counters[0] if counters else "", known)
+        item.close()
+
+
+def _check_classes(item: FieldReader, name: str, classes: list[str], counter: str, known: _Known) -> None:
+    """A class belongs to one resource, or to several that count different counters of it."""
+    for place, device_class in enumerate(classes):
+        path = f"{item.at('deviceClassNames')}[{place}]"
+        before = known.resource_of.setdefault(device_class, name)
+        counters = known.counters_of.setdefault(device_class, set())
+        if before != name and (not counter or not counters):
+            item.report.error(
+                path, device_class, f"device class already mapped to resource {before}", "Keep it in one mapping."
+            )
+        elif before != name and counter in counters:
+            item.report.error(
+                path, device_class, f'device class already has a counter source for counter "{counter}"', "Keep one."
+            )
+        if counter:
+            counters.add(counter)
+
+
+def _read_sources(item: FieldReader) -> list[str]:
+    """The counters that a mapping counts instead of devices."""
+    counters = []
+    for source in item.items("sources"):
+        counter, capacity = source.fields("counter"), source.has("capacity")
+        if capacity:
+            source.ignore("capacity")
+            source.error(
+                "capacity",
+                "capacity sources require KueueDRAIntegrationConsumableCapacity, which is not offered here",
+                "Count devices, or a counter.",
+                MistakeReason.NOT_SUPPORTED,
+            )
+        if counter is None:
+            if not capacity:
+                source.require("counter", "Set exactly one source type per entry.")
+            source.close()
+            continue
+        counters.append(counter.text("name", required=True, syntax=dns_label))
+        counter.text("driver", required=True, max_length=_MAX_DRIVER, syntax=dns_subdomain)
+        selector = counter.required_fields("deviceSelector")
+        cel = selector.required_fields("cel")
+        cel.text("expression", required=True, syntax=_compiles)
+        cel.close()
+        selector.close()
+        counter.close()
+        source.close()
+    return counters
+
+
+def _compiles(expression: str) -> str | None:
+    try:
+        compile_selector(expression)
+    except CelError as error:
+        return f"CEL compilation failed: {error}"
+    return None

@@ -1,0 +1,46 @@
+"""Which published devices a request selects, by the selectors of its class and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from scheduling.devices.claims.cel import CelError, Domains, compile_selector, quantity, semver
+from scheduling.devices.claims.objects import PublishedDevice
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "bool": bool, "string": str, "version": semver}
+
+
+def variables(device: PublishedDevice) -> dict[str, Any]:
+    """The device as selectors see it. Names without a domain belong to the driver's."""
+    driver = device.id.driver
+    return {
+        "device": {
+            "driver": driver,
+            "attributes": _by_domain(driver, device.attributes, _attribute),
+            "capacity": _by_domain(driver, device.capacity, lambda found: quantity(str(found.get("value")))),
+        }
+    }
+
+
+def _attribute(found: Mapping[str, Any]) -> Any:
+    for kind, read in _READERS.items():
+        if found.get(kind) is not None:
+            return read(found[kind])
+    return next((list(found[kind]) for kind in ("ints", "bools", "strings", "versions") if found.get(kind)), None)
+
+
+def _by_domain(driver: str, found: Mapping[str, Any], read: Any) -> Domains:
+    domains = Domains()
+    for name, value in found.items():
+        domain, _, identifier = name.rpartition("/")
+        try:
+            domains.setdefault(domain or driver, {})[identifier] = read(value or {})
+        except CelError:
+            continue  # not a quantity or version: the selector finds no such key
+    return domains
+
+
+def selects(selectors: Iterable[str], names: Mapping[str, Any]) -> bool:
+    """Whether all selectors hold for a device. Raises CelError where one cannot be compiled or evaluated."""
+    return all(compile_selector(selector)(names) for selector in selectors)

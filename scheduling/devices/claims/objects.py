@@ -1,0 +1,95 @@
+"""Dynamic resource allocation as the rules see it: device classes, published devices, claims of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class DeviceId(NamedTuple):
+    """A device as allocations name it."""
+
+    driver: str
+    pool: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """A DeviceClass; `selectors` are CEL, `config` is for the driver. `created_at` orders classes that serve one
+    extended resource."""
+
+    name: str
+    selectors: tuple[str, ...] = ()
+    extended_resource: str = ""
+    created_at: str = ""
+    config: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedDevice:
+    """A device of a ResourceSlice.
+
+    `attributes` and `capacity` are as published. `node` is empty for a device that is not bound to one node.
+    `consumes` are the shared counters that it takes: (counter set, counter) -> nano units. `tainted`: it has a taint
+    that keeps new pods away.
+    """
+
+    id: DeviceId
+    node: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    capacity: Mapping[str, Any] = field(default_factory=dict)
+    consumes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePool:
+    """The newest generation of a pool. Until all its slices are there it is incomplete, and not used.
+
+    `counters` are what its devices share: (counter set, counter) -> nano units.
+    """
+
+    driver: str
+    name: str
+    generation: int
+    devices: tuple[PublishedDevice, ...] = ()
+    counters: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """A request of a claim; `mode` is its allocation mode, empty where it names alternatives (`firstAvailable`)."""
+
+    name: str
+    device_class: str = ""
+    selectors: tuple[str, ...] = ()
+    count: int = 1
+    mode: str = "ExactCount"
+    admin_access: bool = False
+    alternatives: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSpec:
+    """What a claim asks for. `constraints` are attributes that its devices must share or not share."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[Mapping[str, Any], ...] = ()
+    config: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceObjects:
+    """Everything of resource.k8s.io in a cluster that decides something.
+
+    `templates` are the claim templates by `namespace/name`. `taken` are devices that claims hold whose pods the rules
+    did not place.
+    """
+
+    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    pools: tuple[DevicePool, ...] = ()
+    templates: Mapping[str, ClaimSpec] = field(default_factory=dict)
+    taken: frozenset[DeviceId] = frozenset()
