@@ -31,6 +31,6 @@ UNDO = "\n".join(
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0011_shadow"), ("queues", "0011_cluster_objects")]
+    dependencies = [("scheduler", "0012_multikueue_triggers"), ("queues", "0011_cluster_objects")]
 
     operations = [migrations.RunSQL(FUNCTION + TRIGGERS, UNDO)]
