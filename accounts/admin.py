@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 
 from accounts.exceptions import MirroredFromCluster
-from accounts.models import Cluster, ClusterMode, DeviceBinding, RoleBinding
+from accounts.models import Cluster, ClusterMode, DeviceBinding, ExternalIdentity, RoleBinding
 from accounts.services.cluster_settings import (
     require_not_mirrored,
     set_device_binding,
@@ -90,6 +90,17 @@ class ClusterAdmin(AnyModelAdmin):
             set_device_binding(obj, DeviceBinding(obj.device_binding))
         else:
             obj.save()
+
+
+@admin.register(ExternalIdentity)
+class ExternalIdentityAdmin(AnyModelAdmin):
+    """Which accounts of the OpenID Connect provider are which users: a row that is added here joins two."""
+
+    list_display = ("user", "issuer", "subject", "created_at")
+    search_fields = ("user__username", "subject")
+    list_select_related = ("user",)
+    autocomplete_fields = ("user",)
+    fields = ("user", "issuer", "subject")
 
 
 @admin.register(RoleBinding)

@@ -6,6 +6,7 @@ class AccountsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from django.conf import settings
         from django.contrib.auth import get_user_model
         from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
         from django.db.backends.signals import connection_created
@@ -14,7 +15,10 @@ class AccountsConfig(AppConfig):
         from accounts.services.access import forget_bindings
         from accounts.services.actor import renew_actor
         from accounts.services.audit import record_failed_login, record_login, record_logout
+        from accounts.services.group_roles import read_group_roles
         from accounts.services.tokens import revoke_of_inactive
+
+        read_group_roles(settings.OIDC_GROUP_ROLES)  # a mistake stops the process here
 
         post_save.connect(revoke_of_inactive, sender=get_user_model(), dispatch_uid="revoke-of-inactive")
         post_delete.connect(forget_bindings, sender=get_user_model(), dispatch_uid="forget-bindings")

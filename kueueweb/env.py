@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 _MIN_SECRET_LENGTH = 32
 _MIN_SECRET_CHARACTERS = 8
 _PLACEHOLDER = re.compile(r"change.?(me|it|this)|placeholder|insecure|your.?(secret|password|key)|^\.+$", re.IGNORECASE)
+_EXAMPLE_HOST = re.compile(r"(^|\.)(example(\.(com|org|net))?|invalid)$", re.IGNORECASE)
 _SERVICES = {"watch_cluster"}
 """Commands without a user: what they write is attributed to the service."""
 _TRUE = {"1", "true", "yes", "on"}
@@ -111,6 +112,44 @@ def secret(name: str, *, lenient: bool = False) -> str:
             "python3 -c 'import secrets; print(secrets.token_urlsafe(48))' makes one."
         )
     return value
+
+
+def credential(name: str, *, lenient: bool = False) -> str:
+    """What another service has given us: of any form, but no placeholder."""
+    value = text(name)
+    if not lenient and _PLACEHOLDER.search(value):
+        raise ImproperlyConfigured(f"The environment variable {name} is a placeholder. Set what the provider gave you.")
+    return value
+
+
+def issuer(name: str, *, lenient: bool = False) -> str:
+    """The URL of an OpenID Connect provider: `https`, or `http` on this machine; empty if there is none."""
+    url = text(name)
+    parts = urlsplit(url)
+    if not url:
+        return ""
+    own = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if not parts.hostname or parts.query or parts.fragment or (parts.scheme != "https" and not own):
+        raise _bad(name, _redacted(url), "a URL like https://login.company.org/realms/main, without ? and #")
+    if parts.path.endswith("/.well-known/openid-configuration"):
+        raise _bad(name, url, "the issuer itself, without /.well-known/openid-configuration")
+    if not lenient and (_PLACEHOLDER.search(url) or _EXAMPLE_HOST.search(parts.hostname)):
+        raise ImproperlyConfigured(f"The environment variable {name} is a placeholder: {url}. Set your provider's URL.")
+    return url
+
+
+def check_oidc(
+    *, issuer: str, client_id: str, scopes: Sequence[str], local_login: bool, group_roles: Sequence[str]
+) -> None:
+    """Raises ImproperlyConfigured for settings of a login by a provider that contradict each other."""
+    if issuer and not client_id:
+        raise ImproperlyConfigured("OIDC_ISSUER is set, but OIDC_CLIENT_ID is not. Register kueueweb at the provider.")
+    if not issuer and (client_id or group_roles):
+        raise ImproperlyConfigured("OIDC_CLIENT_ID or OIDC_GROUP_ROLES is set, but OIDC_ISSUER is not.")
+    if issuer and "openid" not in scopes:
+        raise _bad("OIDC_SCOPES", ",".join(scopes), "a list with openid in it")
+    if not issuer and not local_login:
+        raise ImproperlyConfigured("LOCAL_LOGIN is false and OIDC_ISSUER is not set: nobody could log in.")
 
 
 def database(name: str, *, lenient: bool = False) -> dict[str, Any]:

@@ -347,6 +347,23 @@ SPECTACULAR_SETTINGS = {
         "kueueweb.api.schema.add_live_frames",
     ],
 }
+# Login by an OpenID Connect provider; without an issuer there is none.
+OIDC_ISSUER = env.issuer("OIDC_ISSUER", lenient=DEMO)
+OIDC_CLIENT_ID = env.credential("OIDC_CLIENT_ID", lenient=DEMO)
+OIDC_CLIENT_SECRET = env.credential("OIDC_CLIENT_SECRET", lenient=DEMO)
+OIDC_SCOPES = env.words("OIDC_SCOPES", default="openid,profile,email")
+OIDC_USERNAME_CLAIM = env.text("OIDC_USERNAME_CLAIM", default="preferred_username")
+OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", default="groups")
+OIDC_GROUP_ROLES = env.words("OIDC_GROUP_ROLES")
+OIDC_BUTTON_TEXT = env.text("OIDC_BUTTON_TEXT", default="Log in with single sign-on")
+LOCAL_LOGIN = env.boolean("LOCAL_LOGIN", default=True)
+env.check_oidc(
+    issuer=OIDC_ISSUER,
+    client_id=OIDC_CLIENT_ID,
+    scopes=OIDC_SCOPES,
+    group_roles=OIDC_GROUP_ROLES,
+    local_login=LOCAL_LOGIN,
+)
 LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"
 AUTH_PASSWORD_VALIDATORS = [

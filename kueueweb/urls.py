@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.permissions import IsAuthenticated
 
+from accounts.api import oidc
 from kueueweb.api import errors, frontend
 from kueueweb.api.admin_login import admin_login
 from kueueweb.api.docs import api_docs
@@ -28,8 +29,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include(_api)),
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
+    path("oidc/login/", oidc.begin),
+    path("oidc/callback/", oidc.finish, name="oidc-callback"),
     path("metrics", MetricsView.as_view()),
-    re_path(r"^(?:api|ws|static|admin)(?:/|$)", errors.not_found),
+    re_path(r"^(?:api|ws|static|admin|oidc)(?:/|$)", errors.not_found),
     re_path(r"", frontend.index),
 ]
 

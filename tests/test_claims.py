@@ -39,6 +39,11 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/clusters/test_placed_pods.py::test_what_no_node_takes_is_not_admitted_and_says_why",
         "tests/scheduling/cycle/test_flavor_placement.py",
     ),
+    "Users log in by an OpenID Connect provider, whose groups give them roles, or with local accounts": (
+        "tests/accounts/test_oidc.py::test_the_first_login_makes_the_user_and_opens_a_session",
+        "tests/accounts/test_oidc.py::test_groups_give_roles_and_take_them_away",
+        "tests/accounts/test_session.py::test_a_browser_logs_in_and_out",
+    ),
     "a job that waits says why, and what it lacks": (
         "tests/scheduling/advice/test_explanation.py",
         "tests/e2e/test_workloads.py::test_a_workload_that_cannot_be_placed_says_what_is_missing",

@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 
 from accounts.api.fields import Text
 from accounts.api.throttling import AddressLoginThrottle, LoginThrottle, NameLoginThrottle
+from accounts.exceptions import NotPermitted
 from accounts.models import AuditVerb, ClusterMode, Role
 from accounts.services.access import access_of, bindings_of, clusters_of
 from accounts.services.actor import act_as
@@ -70,6 +71,20 @@ class DemoAccountSerializer(serializers.Serializer[Any]):
     password = serializers.CharField()
 
 
+class ProviderSerializer(serializers.Serializer[Any]):
+    """A login by an OpenID Connect provider."""
+
+    text = serializers.CharField(help_text="What its button says.")
+    url = serializers.CharField(help_text="Where a browser goes; `?next=` is where it comes back to.")
+
+
+class LoginMethodsSerializer(serializers.Serializer[Any]):
+    """How users log in here."""
+
+    password = serializers.BooleanField(help_text="Whether local accounts may, by user name and password.")
+    provider = ProviderSerializer(allow_null=True)
+
+
 class SessionSerializer(serializers.Serializer[Any]):
     """Who is asking, and what they may look at."""
 
@@ -77,12 +92,22 @@ class SessionSerializer(serializers.Serializer[Any]):
     user = UserSerializer(allow_null=True)
     roles = RoleSerializer(many=True)
     clusters = ClusterSummarySerializer(many=True)
+    login_methods = LoginMethodsSerializer()
     demo_accounts = DemoAccountSerializer(many=True, required=False, help_text="In the demo only.")
 
 
 def session_of(request: Request) -> dict[str, Any]:
     """The session as JSON. A visitor who has not logged in learns nothing of the clusters."""
-    body: dict[str, Any] = {"authenticated": False, "user": None, "roles": [], "clusters": []}
+    body: dict[str, Any] = {
+        "authenticated": False,
+        "user": None,
+        "roles": [],
+        "clusters": [],
+        "login_methods": {
+            "password": settings.LOCAL_LOGIN,
+            "provider": {"text": settings.OIDC_BUTTON_TEXT, "url": "/oidc/login/"} if settings.OIDC_ISSUER else None,
+        },
+    }
     if settings.DEMO:
         body["demo_accounts"] = list(settings.DEMO_ACCOUNTS)
     if not request.user.is_authenticated:
@@ -132,6 +157,10 @@ class PasswordView(APIView):
 
     def authenticated(self, request: Request) -> User:
         """The user whose name and password the body has. Raises InvalidCredentials."""
+        if not settings.LOCAL_LOGIN:
+            raise NotPermitted(
+                "Local accounts are switched off. Log in by the provider, on the login page or with `kueueweb login`."
+            )
         credentials = CredentialsSerializer(data=request.data)
         credentials.is_valid(raise_exception=True)
         user = authenticate(request, **credentials.validated_data)

@@ -4,6 +4,7 @@ from accounts.models.audit import AuditFinding
 from accounts.models.audit_record import AuditRecord, AuditVerb
 from accounts.models.base import ClusterObject, NamespacedObject
 from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode, DeviceBinding
+from accounts.models.external_identity import ExternalIdentity
 from accounts.models.kept_answer import KeptAnswer
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
@@ -19,6 +20,7 @@ __all__ = [
     "ClusterMode",
     "ClusterObject",
     "DeviceBinding",
+    "ExternalIdentity",
     "KeptAnswer",
     "Namespace",
     "NamespacedObject",

@@ -27,7 +27,7 @@ class AuditRecord(models.Model):
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField()
     username = models.CharField(max_length=150, help_text="Empty: nobody is logged in, or a process acts by itself.")
-    credential = models.CharField(max_length=150, help_text="session, password, or token and its name.")
+    credential = models.CharField(max_length=150, help_text="session, password, oidc, or token and its name.")
     process = models.CharField(max_length=128, help_text="The process, and the account of the database.")
     address = models.CharField(max_length=64)
     user_agent = models.CharField(max_length=256)

@@ -20,7 +20,7 @@ class Actor:
 
     username: str = ""
     credential: str = ""
-    """`session`, `password`, or `token` and its name."""
+    """`session`, `password`, `oidc`, or `token` and its name."""
     address: str = ""
     user_agent: str = ""
     request_id: str = ""
@@ -56,6 +56,12 @@ def act_as(username: str, credential: str) -> None:
     actor.username, actor.credential = username, credential
     if not actor.request.startswith(_SAFE_METHODS):
         tell_actor()
+
+
+def credential() -> str:
+    """By what the user of the request has authenticated; empty before."""
+    actor = _actor.get()
+    return actor.credential if actor is not None else ""
 
 
 def tell_actor() -> None:

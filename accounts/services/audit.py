@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.http import HttpRequest
 
 from accounts.models import AuditRecord, AuditVerb
-from accounts.services.actor import act_as, tell_actor
+from accounts.services.actor import act_as, credential, tell_actor
 
 MAX_LINES_AT_ONCE: Final = 1000
 _INSERT: Final = """
@@ -62,7 +62,7 @@ def line(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def record_login(sender: Any, request: HttpRequest | None, user: AbstractBaseUser, **_: Any) -> None:
     """Receiver of `user_logged_in`."""
-    act_as(user.get_username(), "password")
+    act_as(user.get_username(), credential() or "password")
     record(AuditVerb.LOGIN, "Session", name=user.get_username())
 
 

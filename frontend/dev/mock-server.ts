@@ -33,6 +33,7 @@ const SESSION: Session = {
     { name: "default", mode: "schedule" },
     { name: "west", mode: "observe" },
   ],
+  login_methods: { password: true, provider: { text: "Log in with Acme", url: "/oidc/login/" } },
 };
 let loggedIn = process.argv[4] !== "anonymous";
 let epoch = 3;
@@ -227,7 +228,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   if (kind === "session") {
     return answer(
       response,
-      loggedIn ? SESSION : { authenticated: false, user: null, roles: [], clusters: [] },
+      loggedIn ? SESSION : { ...SESSION, authenticated: false, user: null, roles: [], clusters: [] },
     );
   }
   if (!loggedIn) return refuse(response, 401, "NotAuthenticated", "Log in first.");

@@ -35,8 +35,10 @@ const rootRoute = createRootRouteWithContext<{ queries: QueryClient }>()({
 const loginRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/login",
-  validateSearch: (search: Record<string, unknown>): { next?: string } =>
-    typeof search.next === "string" ? { next: search.next } : {},
+  validateSearch: (search: Record<string, unknown>): { next?: string; refused?: string } => ({
+    ...(typeof search.next === "string" ? { next: search.next } : {}),
+    ...(typeof search.refused === "string" ? { refused: search.refused } : {}),
+  }),
   component: lazyRouteComponent(() => import("@/routes/login"), "LoginRoute"),
 });
 

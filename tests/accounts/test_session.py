@@ -23,6 +23,7 @@ SESSION = "/api/v1/session/"
 LOGIN = "/api/v1/auth/login/"
 TOKEN = "/api/v1/auth/token/"
 LOGOUT = "/api/v1/auth/logout/"
+BY_PASSWORD = {"password": True, "provider": None}
 CREDENTIALS = {"username": "bob", "password": "bob-secret"}
 
 
@@ -47,7 +48,14 @@ def csrf(client: SchemaClient) -> dict[str, Any]:
 
 
 def test_a_visitor_learns_nothing(site: SchemaClient) -> None:
-    assert site.get(SESSION).json() == {"authenticated": False, "user": None, "roles": [], "clusters": []}
+    nothing: dict[str, Any] = {
+        "authenticated": False,
+        "user": None,
+        "roles": [],
+        "clusters": [],
+        "login_methods": BY_PASSWORD,
+    }
+    assert site.get(SESSION).json() == nothing
 
 
 def test_a_browser_logs_in_and_out(site: SchemaClient) -> None:
@@ -58,6 +66,7 @@ def test_a_browser_logs_in_and_out(site: SchemaClient) -> None:
         "user": {"username": "bob", "is_cluster_admin": False, "may_use_admin": False},
         "roles": [{"role": "submitter", "namespace": "team-a", "cohort": None, "cluster": None}],
         "clusters": [{"name": "default", "mode": "schedule"}],
+        "login_methods": BY_PASSWORD,
     }
     assert response.json() == expected
     assert site.get(SESSION).json() == expected

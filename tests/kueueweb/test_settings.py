@@ -51,6 +51,12 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
         ("REDIS_URL", "redis://:change-me@redis:6379/0", "The password in REDIS_URL is a placeholder"),
         ("BEHIND_TLS_PROXY", "true", "TRUSTED_PROXIES is empty"),
         ("TRUSTED_PROXIES", "the-proxy", "addresses or networks such as 10.0.0.7"),
+        ("OIDC_ISSUER", "http://login.company.org", "a URL like https://login.company.org/realms/main"),
+        ("OIDC_ISSUER", "https://login.example.com", "OIDC_ISSUER is a placeholder"),
+        ("OIDC_ISSUER", "https://login.company.org", "OIDC_CLIENT_ID is not"),
+        ("OIDC_CLIENT_SECRET", "change-me", "OIDC_CLIENT_SECRET is a placeholder"),
+        ("OIDC_GROUP_ROLES", "ops=admin", "OIDC_ISSUER is not"),
+        ("LOCAL_LOGIN", "false", "nobody could log in"),
     ],
 )
 def test_a_weak_setting_stops_a_process_at_its_start(variable: str, value: str, says: str) -> None:

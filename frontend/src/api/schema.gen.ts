@@ -3111,6 +3111,12 @@ export interface components {
             /** @description The kind of mistake; stable. */
             reason: string;
         };
+        /** @description How users log in here. */
+        LoginMethods: {
+            /** @description Whether local accounts may, by user name and password. */
+            password: boolean;
+            provider: components["schemas"]["Provider"] | null;
+        };
         /** @description An object that is marked for deletion. */
         Marked: {
             /** @description What holds it. */
@@ -4299,6 +4305,13 @@ export interface components {
             priority?: number;
             priority_class?: string;
         };
+        /** @description A login by an OpenID Connect provider. */
+        Provider: {
+            /** @description What its button says. */
+            text: string;
+            /** @description Where a browser goes; `?next=` is where it comes back to. */
+            url: string;
+        };
         /** @description A ProvisioningRequestConfig. */
         ProvisioningRequestConfig: {
             /** Format: uuid */
@@ -4812,6 +4825,7 @@ export interface components {
             user: components["schemas"]["User"] | null;
             roles: components["schemas"]["Role"][];
             clusters: components["schemas"]["ClusterSummary"][];
+            login_methods: components["schemas"]["LoginMethods"];
             /** @description In the demo only. */
             demo_accounts?: components["schemas"]["DemoAccount"][];
         };

@@ -6,7 +6,7 @@ import { LoginPage } from "@/features/session/login-page";
 const route = getRouteApi("/login");
 
 export function LoginRoute() {
-  const { next } = route.useSearch();
+  const { next, refused } = route.useSearch();
   const router = useRouter();
   const session = useQuery(sessionQuery());
   // Only back into this application: an absolute address in ?next= would lead elsewhere.
@@ -14,5 +14,14 @@ export function LoginRoute() {
   // The admin is not a page of this application: the browser has to load it.
   const leave = () =>
     target.startsWith("/admin/") ? window.location.assign(target) : router.history.push(target);
-  return <LoginPage accounts={session.data?.demo_accounts ?? []} onLogin={leave} />;
+  if (session.isPending) return null;
+  return (
+    <LoginPage
+      methods={session.data?.login_methods ?? { password: true, provider: null }}
+      refused={refused}
+      accounts={session.data?.demo_accounts ?? []}
+      target={target}
+      onLogin={leave}
+    />
+  );
 }

@@ -1,12 +1,18 @@
 """`manage.py serve`: the web process."""
 
+import logging
 from argparse import ArgumentParser
 from typing import Any
 
 import uvicorn
+from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db import OperationalError
 
+from accounts.services.group_roles import apply_group_roles, read_group_roles
 from kueueweb.web.server import server_configuration
+
+_log = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -23,8 +29,17 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        _apply_group_roles()
         uvicorn.Server(
             server_configuration(
                 host=options["host"], port=options["port"], timeout_graceful_shutdown=options["grace_seconds"]
             )
         ).run()
+
+
+def _apply_group_roles() -> None:
+    """A rule that was taken out of the settings ends now, not with the next login."""
+    try:
+        apply_group_roles(read_group_roles(settings.OIDC_GROUP_ROLES))
+    except OperationalError as error:
+        _log.warning("OIDC_GROUP_ROLES is applied with the next login: the database does not answer (%s)", error)

@@ -11,6 +11,7 @@ const session = (admin: boolean): Session => ({
   user: { username: "ada", is_cluster_admin: admin, may_use_admin: admin },
   roles: [{ role: "admin", namespace: "research", cohort: null, cluster: null }],
   clusters: [],
+  login_methods: { password: true, provider: null },
 });
 
 class SilentSocket {

@@ -1,80 +1,122 @@
 /** The door. */
-import { Button, Center, Group, Paper, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
+import {
+  Button,
+  Center,
+  Divider,
+  Group,
+  Paper,
+  PasswordInput,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from "@mantine/core";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useLogin } from "@/api/session";
+import type { Session } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
+import { refusalMessage } from "./refusals";
 
 export interface LoginPageProps {
+  methods: Session["login_methods"];
+  /** Why the provider's login failed, from the address. */
+  refused: string | undefined;
   /** Of the demo: one click fills them in. */
   accounts: { username: string; password: string }[];
+  /** Where the provider's login leads back to. */
+  target: string;
   onLogin: () => void;
 }
 
-export function LoginPage({ accounts, onLogin }: LoginPageProps) {
+export function LoginPage({ methods, refused, accounts, target, onLogin }: LoginPageProps) {
+  return (
+    <Center mih="100dvh" p="md" component="main">
+      <Paper p="xl" w={380} maw="100%" withBorder bg="var(--kw-card)">
+        <Stack>
+          <div>
+            <Title order={1} fz={24}>
+              kueueweb
+            </Title>
+            <Text size="sm" c="var(--kw-muted)">
+              The control room for shared GPU clusters
+            </Text>
+          </div>
+          {refused !== undefined && <ErrorState title="Not logged in" message={refusalMessage(refused)} />}
+          {methods.provider !== null && (
+            <Button component="a" href={`${methods.provider.url}?${new URLSearchParams({ next: target })}`}>
+              {methods.provider.text}
+            </Button>
+          )}
+          {methods.provider !== null && methods.password && <Divider label="or with a local account" />}
+          {methods.password && (
+            <PasswordForm accounts={accounts} second={methods.provider !== null} onLogin={onLogin} />
+          )}
+        </Stack>
+      </Paper>
+    </Center>
+  );
+}
+
+interface PasswordFormProps {
+  accounts: LoginPageProps["accounts"];
+  /** Whether another way is offered first. */
+  second: boolean;
+  onLogin: () => void;
+}
+
+function PasswordForm({ accounts, second, onLogin }: PasswordFormProps) {
   const [username, setUsername] = useState("");
   const [password, setPassword] = useState("");
   const login = useLogin();
   return (
-    <Center mih="100dvh" p="md" component="main">
-      <Paper p="xl" w={380} maw="100%" withBorder bg="var(--kw-card)">
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            login.mutate({ username, password }, { onSuccess: onLogin });
-          }}
-        >
-          <Stack>
-            <div>
-              <Title order={1} fz={24}>
-                kueueweb
-              </Title>
-              <Text size="sm" c="var(--kw-muted)">
-                The control room for shared GPU clusters
-              </Text>
-            </div>
-            {login.error !== null && <ErrorState title="Not logged in" message={loginMessage(login.error)} />}
-            <TextInput
-              label="User name"
-              name="username"
-              autoComplete="username"
-              autoFocus
-              required
-              value={username}
-              onChange={(event) => setUsername(event.currentTarget.value)}
-            />
-            <PasswordInput
-              label="Password"
-              name="password"
-              autoComplete="current-password"
-              required
-              value={password}
-              onChange={(event) => setPassword(event.currentTarget.value)}
-            />
-            <Button type="submit" loading={login.isPending}>
-              Log in
-            </Button>
-            {accounts.length > 0 && (
-              <Group gap="xs">
-                <Text size="sm" c="var(--kw-muted)">
-                  Demo:
-                </Text>
-                {accounts.map((account) => (
-                  <Button
-                    key={account.username}
-                    size="compact-sm"
-                    variant="default"
-                    onClick={() => login.mutate(account, { onSuccess: onLogin })}
-                  >
-                    {account.username}
-                  </Button>
-                ))}
-              </Group>
-            )}
-          </Stack>
-        </form>
-      </Paper>
-    </Center>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        login.mutate({ username, password }, { onSuccess: onLogin });
+      }}
+    >
+      <Stack>
+        {login.error !== null && <ErrorState title="Not logged in" message={loginMessage(login.error)} />}
+        <TextInput
+          label="User name"
+          name="username"
+          autoComplete="username"
+          autoFocus={!second}
+          required
+          value={username}
+          onChange={(event) => setUsername(event.currentTarget.value)}
+        />
+        <PasswordInput
+          label="Password"
+          name="password"
+          autoComplete="current-password"
+          required
+          value={password}
+          onChange={(event) => setPassword(event.currentTarget.value)}
+        />
+        <Button type="submit" variant={second ? "default" : "filled"} loading={login.isPending}>
+          Log in
+        </Button>
+        {accounts.length > 0 && (
+          <Group gap="xs">
+            <Text size="sm" c="var(--kw-muted)">
+              Demo:
+            </Text>
+            {accounts.map((account) => (
+              <Button
+                key={account.username}
+                size="compact-sm"
+                variant="default"
+                onClick={() => login.mutate(account, { onSuccess: onLogin })}
+              >
+                {account.username}
+              </Button>
+            ))}
+          </Group>
+        )}
+      </Stack>
+    </form>
   );
 }
 

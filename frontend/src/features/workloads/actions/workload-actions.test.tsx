@@ -41,6 +41,7 @@ function session(role: "submitter" | "viewer", namespace: string): Session {
     user: { username: "ada", is_cluster_admin: false, may_use_admin: false },
     roles: [{ role, namespace, cohort: null, cluster: null }],
     clusters: [],
+    login_methods: { password: true, provider: null },
   };
 }
 

@@ -1,0 +1,69 @@
+"""Roles that the environment gives to groups (OIDC_GROUP_ROLES), kept as role bindings of their own names."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Final
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
+
+from accounts.models import Role, RoleBinding
+
+PREFIX: Final = "oidc-group-role-"
+_FORM: Final = "GROUP=ROLE, GROUP=ROLE:NAMESPACE or GROUP=queue-admin:COHORT"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRole:
+    """A role of a group in every cluster, in one namespace or in all, or below a cohort."""
+
+    group: str
+    role: Role
+    namespace: str = ""
+    cohort: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of its binding: another rule has another one, so that a rule is never changed, only replaced."""
+        parts = "\n".join((self.group, self.role, self.namespace, self.cohort))
+        return PREFIX + sha256(parts.encode()).hexdigest()[:16]
+
+
+def read_group_roles(words: Sequence[str]) -> frozenset[GroupRole]:
+    """The rules as the setting writes them. Raises ImproperlyConfigured, naming the rule."""
+    return frozenset(_read(word) for word in words)
+
+
+def apply_group_roles(rules: frozenset[GroupRole]) -> None:
+    """Make the bindings that are missing, and delete those of rules that are no more. Others are left alone."""
+    wanted = {rule.name: rule for rule in rules}
+    with transaction.atomic():
+        ours = RoleBinding.objects.select_for_update().filter(name__startswith=PREFIX, cluster=None)
+        there = set(ours.values_list("name", flat=True))
+        ours.filter(name__in=there - set(wanted)).delete()
+        missing = [wanted[name] for name in sorted(set(wanted) - there)]
+        RoleBinding.objects.bulk_create(
+            [RoleBinding(name=rule.name, **asdict(rule)) for rule in missing],
+            ignore_conflicts=True,  # two web processes start at once
+        )
+
+
+def _read(word: str) -> GroupRole:
+    group, equals, given = word.rpartition("=")
+    name, _, where = given.partition(":")
+    group, name, where = group.strip(), name.strip(), where.strip()
+    if not equals or not group:
+        raise ImproperlyConfigured(f"OIDC_GROUP_ROLES has {word!r}, but should have {_FORM}, separated by commas.")
+    if name not in set(Role):
+        raise ImproperlyConfigured(
+            f"OIDC_GROUP_ROLES gives the group {group!r} the role {name!r}: it should be one of {', '.join(Role)}."
+        )
+    role = Role(name)
+    if role == Role.QUEUE_ADMIN:
+        if not where:
+            raise ImproperlyConfigured(
+                f"OIDC_GROUP_ROLES makes the group {group!r} a queue-admin of no cohort: write {group}={role}:COHORT."
+            )
+        return GroupRole(group, role, cohort=where)
+    return GroupRole(group, role, namespace=where)
