@@ -85,6 +85,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "kueueweb.api.traced.traced",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -282,6 +283,8 @@ CELERY_BEAT_SCHEDULE = {
 # the key, so it differs from our own secrets; without it no webhook is asked.
 ADMISSION_CHECK_SIGNING_KEY = env.secret("ADMISSION_CHECK_SIGNING_KEY", lenient=DEMO)
 RELEASE = __version__
+# Where spans of submissions go, by OpenTelemetry's own variables; its exporter reads the rest of them. Empty: no spans.
+TRACES_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)
 # Where webhooks and telemetry may be; empty: anywhere but link-local addresses and the clouds' metadata services.
 OUTGOING_NETWORKS = env.networks("OUTGOING_NETWORKS")

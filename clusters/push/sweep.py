@@ -19,6 +19,7 @@ from typing import Final
 
 from django.db.models import F, Q
 
+from accounts import tracing
 from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import (
@@ -147,6 +148,7 @@ class _Sweep:
         self._flavors = flavors_of(cluster)
         self._vendors = device_vendors(cluster)
         self._told: list[tuple[int, int]] = []
+        self._traced: list[Workload] = []
         self._applied: set[str] = set()
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
         self._members: dict[int, list[JobSource]] = {}
@@ -215,6 +217,8 @@ class _Sweep:
             if not self._give_up(row, refusal):
                 return
         self._told.append((row.pk, row.push_sequence))
+        if row.traceparent and row.admitted_at is not None and row.ending is None:
+            self._traced.append(row)
 
     def _mark_pushed(self) -> None:
         """Record what was pushed. A row that changed meanwhile stays unpushed, because its sequence is newer."""
@@ -237,6 +241,15 @@ class _Sweep:
             )
         self._report.pushed += len(self._told)
         self._told.clear()
+        self._record_traces()
+
+    def _record_traces(self) -> None:
+        """The step in the traces of submissions: their admission was told."""
+        if tracing.is_configured():
+            for row in self._traced:
+                attributes = {"k8s.namespace.name": row.namespace, "kueueweb.workload": row.name}
+                tracing.record("pushed", row.traceparent, row.admitted_at or self._now(), self._now(), attributes)
+        self._traced.clear()
 
     def _give_up(self, row: Workload, refusal: ClusterError) -> bool:
         """Finish a workload that the cluster will never accept. Any other is pushed again, with growing delays."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 from django.db.models import Prefetch
 
+from accounts import tracing
 from accounts.events import request_push, wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
@@ -268,8 +269,20 @@ class PodSync:
                 if why != workload.readiness.get("message") and (why or workload.tells_why or not workload.readiness):
                     waiting[workload.namespace, workload.name] = why
         for (enough, recovering), keys in ready.items():
-            record_pods_ready(self._cluster, keys, ready=enough, recovering=recovering, now=now)
+            changed = record_pods_ready(self._cluster, keys, ready=enough, recovering=recovering, now=now)
+            if enough and not recovering:
+                self._record_traces(changed, now)
         record_pods_waiting(self._cluster, waiting, now=now)
+
+    def _record_traces(self, keys: Sequence[tuple[str, str]], now: datetime) -> None:
+        """The last step in the traces of submissions: all pods run."""
+        if not keys or not tracing.is_configured():
+            return
+        traced = Workload.objects.filter(cluster=self._cluster, admitted_at__isnull=False).exclude(traceparent="")
+        for row in traced.filter(namespace__in={key[0] for key in keys}, name__in=[key[1] for key in keys]):
+            if (row.namespace, row.name) in keys and row.admitted_at is not None:
+                attributes = {"k8s.namespace.name": row.namespace, "kueueweb.workload": row.name}
+                tracing.record("pods running", row.traceparent, row.admitted_at, now, attributes)
 
     def _record_ended(self, workload: _Known, pods: Iterable[_Pod], now: datetime) -> None:
         """A workload that is one pod ends with it. A pod that is being stopped has not ended."""

@@ -36,6 +36,13 @@ class Workload(NamespacedObject):
     maximum_execution_seconds = models.PositiveIntegerField(null=True, blank=True)
     preemption_gates = models.JSONField(default=list, blank=True)
     submitted_by = models.CharField(max_length=150, blank=True)
+    traceparent = models.CharField(
+        max_length=55,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The trace context of the request that made it, where requests are traced.",
+    )
 
     status = models.CharField(max_length=16, default="Pending")
     reason = models.CharField(

@@ -14,6 +14,7 @@ from psycopg import Error as DatabaseError
 from accounts.events import wake_scheduler
 from accounts.exceptions import AlreadyExists, ManifestErrors
 from accounts.models import Cluster, Namespace
+from accounts.tracing import current_traceparent
 from queues.manifests.bounds import check_totals
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
@@ -30,7 +31,7 @@ _WORKLOAD_COLUMNS: Final = (
     "id", "uid", "cluster_id", "namespace", "name", "labels", "annotations", "api_version", "applied_set", "created_at",
     "job_id", "queue_name", "priority", "priority_class_group", "priority_class_kind", "priority_class_name", "active",
     "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by", "cluster_queue_name",
-    "reason", "message",
+    "reason", "message", "traceparent",
 )  # fmt: skip
 _WAITS: Final = (PENDING_EVALUATION[0].value, PENDING_EVALUATION[1])
 _POD_SET_COLUMNS: Final = (
@@ -264,7 +265,7 @@ def _store(
             spec.queue_name, priority.value, _PRIORITY_GROUPS.get(priority.kind, ""), priority.kind, priority.name,
             spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates),
             submitted_by, cluster_queues.get((spec.namespace, spec.queue_name), ""),
-            *(_WAITS if spec.active else ("", "")),
+            *(_WAITS if spec.active else ("", "")), current_traceparent(),
         )  # fmt: skip
 
     pod_set_rows = (

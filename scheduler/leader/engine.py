@@ -45,6 +45,7 @@ from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped, set_aside
 from scheduler.leader.pace import Pacing
 from scheduler.leader.timers import Timers
+from scheduler.leader.traces import DecisionTraces
 from scheduler.live.gauges import QueueGauges
 from scheduler.live.publisher import LiveFrames
 from scheduler.store.batch import Batch
@@ -111,6 +112,7 @@ class Engine:
         self._generation = 0
         self._timers = Timers()
         self._pacing = Pacing()
+        self._traces = DecisionTraces(cluster.pk)
         self._configuration = Configuration()
         self._load()
 
@@ -191,6 +193,7 @@ class Engine:
                 self._set_aside(batch, refusal)
             return None
         self.world.commit(point)
+        self._traces.decided(batch, self._clock())
         self._saved(builder)
         self._taken(builder, due)
         self.frames.touch()
@@ -205,6 +208,7 @@ class Engine:
         if "cluster" in changes.by_kind:
             self._configure(Cluster.objects.get(pk=self.cluster_id))
         self.rows.apply(changes, now)
+        self._traces.took_in(changes.by_kind.get("workload", {}).keys(), now)
 
     def _due(self, changes: Changes, now: float, limit: int) -> list[str]:
         """The workloads that may have a step due: those that just changed, those whose time has come, and then as

@@ -25,6 +25,7 @@ from kueueweb.demo.supervisor import Supervisor
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.sockets import free_port
 from kueueweb.embedded.valkey import Valkey
+from tests.http_receiver import Receiver, receiving
 from tests.services_plugin import short_temporary_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,6 +124,8 @@ class Stack:
 
     address: str
     supervisor: Supervisor
+    spans: Receiver
+    """Where the traces of submissions go."""
 
 
 @pytest.fixture(scope="session")
@@ -143,6 +146,9 @@ def stack() -> Iterator[Stack]:
             secret_key="for-tests-only",
             cluster_port=cluster_port,
         )
+        spans = opened.enter_context(receiving())
+        spans.answer = b""
+        told |= {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": spans.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
         supervisor = opened.enter_context(Supervisor(ROOT, told, folder / "logs", print))
         supervisor.run(seed())
         *servers, _ = processes(
@@ -154,7 +160,7 @@ def stack() -> Iterator[Stack]:
         wait_until(lambda: answers(address), supervisor)
         admin = Api(address, "admin")
         wait_until(lambda: len(admin.get("nodes/?limit=10")["results"]) == 6, supervisor)
-        yield Stack(address, supervisor)
+        yield Stack(address, supervisor, spans)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,26 @@
+"""Traces where nobody receives them; with a receiver: tests/e2e/test_traces.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_PROGRAM = """
+import sys, kueueweb.asgi, scheduler.tasks, clusters.tasks, clusters.sync.watcher
+parts = ("opentelemetry.exporter", "opentelemetry.sdk.trace", "opentelemetry.proto", "google.protobuf")
+print(sorted(name for name in sys.modules if name.startswith(parts)))
+"""
+
+
+def test_without_a_receiver_no_process_imports_what_traces_need() -> None:
+    environment = {
+        "PATH": os.environ["PATH"], "DEMO": "true", "SECRET_KEY": "x", "DATABASE_URL": "postgresql:///never-asked",
+        "DJANGO_SETTINGS_MODULE": "kueueweb.settings",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
