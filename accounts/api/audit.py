@@ -10,6 +10,7 @@ from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,6 +23,7 @@ _FIELDS: Final = (
     "id", "at", "username", "credential", "process", "address", "user_agent", "request_id", "request", "verb", "kind",
     "cluster_name", "namespace", "name", "before", "after", "reason", "message",
 )  # fmt: skip
+_FORMATS: Final = ("jsonl", "csv")
 _AT_ONCE: Final = 2000
 
 
@@ -106,13 +108,16 @@ class AuditExportView(AuditView):
         operation_id="audit_export",
         filters=True,
         parameters=[
-            OpenApiParameter("as", str, enum=["jsonl", "csv"], description="Lines of JSON (the default) or CSV.")
+            OpenApiParameter("as", str, enum=list(_FORMATS), description="Lines of JSON (the default) or CSV.")
         ],
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         """The same as a file, with the same filters, however many lines there are."""
-        as_csv = request.query_params.get("as", "jsonl") == "csv"
+        wanted = request.query_params.get("as", _FORMATS[0])
+        if wanted not in _FORMATS:
+            raise ValidationError({"as": f'Unsupported value "{wanted}": supported values are {", ".join(_FORMATS)}.'})
+        as_csv = wanted == "csv"
         write = _csv if as_csv else _json_lines
         kind, ending = ("text/csv; charset=utf-8", "csv") if as_csv else ("application/x-ndjson", "jsonl")
         answer = StreamingHttpResponse(write(_in_steps(self.rows())), content_type=kind)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from accounts.api.fields import Text
+from accounts.api.fields import Text, TrueOrFalse
 from accounts.api.tokens import NewTokenSerializer, new_token, require_whole
 from accounts.services import device_login
 from accounts.services.actor import act_as
@@ -72,7 +72,7 @@ class DeviceRequestSerializer(serializers.Serializer[Any]):
 class DeviceAnswerSerializer(serializers.Serializer[Any]):
     """Yes or no."""
 
-    allow = serializers.BooleanField()
+    allow = TrueOrFalse()
 
 
 class DeviceView(APIView):

@@ -12,3 +12,21 @@ class Text(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class Word(serializers.RegexField):
+    """A string of a pattern; a number is none, as above."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class TrueOrFalse(serializers.BooleanField):
+    """true or false. Django REST framework's own also takes 0, "on" and the like."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data

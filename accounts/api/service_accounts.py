@@ -11,7 +11,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.fields import Text
+from accounts.api.fields import Text, Word
 from accounts.api.scope import ClusterView
 from accounts.api.tokens import NewTokenSerializer, TokenSerializer, TokenWishSerializer, created, new_token
 from accounts.models import ServiceAccount
@@ -23,7 +23,7 @@ from accounts.services.tokens import revoke_token, tokens_of
 class ServiceAccountSerializer(serializers.Serializer[Any]):
     """A machine's account. Its roles are bound as those of a user of this name."""
 
-    name = serializers.RegexField(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=150)
+    name = Word(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=150)
     description = Text(max_length=200, default="", allow_blank=True)
     created_at = serializers.DateTimeField(read_only=True)
 

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
+from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -52,9 +53,18 @@ class _TextYAMLParser(_TextParser):
 
 
 class _JSONParser(_TextParser):
-    """JSON is YAML."""
+    """JSON is YAML; but where an empty YAML document is none at all, JSON's null is a mistake."""
 
     media_type = "application/json"
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The bytes; raises ParseError for null."""
+        body = super().parse(stream, media_type, parser_context)
+        if body.strip() == b"null":
+            raise ParseError("The body is null. Send an object, a List or an array of objects.")
+        return body
 
 
 class YAMLRenderer(BaseRenderer):

@@ -10,6 +10,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.fields import TrueOrFalse
 from accounts.api.scope import ClusterView
 from accounts.roll_up import Resolution
 from gpus.api.reads import device_samples, drifts, latest_samples
@@ -25,8 +26,8 @@ _MAX_HOURS = 90 * 24
 class CloseSerializer(Shape):
     """Whether a node or a device is closed to new pods, and whether it is being emptied; what is left out stays."""
 
-    cordoned = serializers.BooleanField(required=False)
-    draining = serializers.BooleanField(required=False, help_text="Draining cordons; opening ends it.")
+    cordoned = TrueOrFalse(required=False)
+    draining = TrueOrFalse(required=False, help_text="Draining cordons; opening ends it.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Something must be given, and not both at once what cannot be."""

@@ -9,6 +9,7 @@ from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.fields import Word
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import PreconditionFailed
@@ -30,7 +31,7 @@ class PriceSerializer(serializers.Serializer[Any]):
 class PricesSerializer(serializers.Serializer[Any]):
     """The prices of a cluster, in one currency."""
 
-    currency = serializers.RegexField(r"^[A-Z]{3}$", allow_blank=True, help_text="ISO 4217, such as EUR.")
+    currency = Word(r"^[A-Z]{3}$", allow_blank=True, help_text="ISO 4217, such as EUR.")
     prices = PriceSerializer(many=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

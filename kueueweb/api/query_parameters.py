@@ -66,10 +66,32 @@ def _check(name: str, values: Sequence[Any], known: Parameters) -> LocatedError 
     if len(values) > 1 and schema.get("type") != "array":
         rule = f"Duplicate value: it was given {len(values)} times"
         return LocatedError(0, name, values, rule, "Give it once.", MistakeReason.DUPLICATE)
+    mistake = _without_value(name, values, schema) or _beyond_bounds(name, str(values[-1]), schema)
+    if mistake is not None:
+        return mistake
     form = _FORMS.get(str(schema.get("format") or schema.get("type")))
     if form is None or all(form.reads(str(value)) for value in values):
         return None
     return LocatedError(0, name, values[-1], f"must be {form.asks_for}", form.remedy, MistakeReason.INVALID)
+
+
+def _without_value(name: str, values: Sequence[Any], schema: Mapping[str, Any]) -> LocatedError | None:
+    """`?status=` would list all; what else is not among the values is for its filter to say."""
+    supported = schema.get("items", schema).get("enum")
+    if not supported or all(values):
+        return None
+    rule = f"Required value: supported values are {', '.join(map(str, supported))}"
+    return LocatedError(0, name, "", rule, "Give one of them, or leave the parameter out.", MistakeReason.REQUIRED)
+
+
+def _beyond_bounds(name: str, text: str, schema: Mapping[str, Any]) -> LocatedError | None:
+    if schema.get("type") != "integer" or "maximum" not in schema:
+        return None
+    least, most = schema.get("minimum", 0), schema["maximum"]
+    if text.isascii() and text.isdigit() and least <= int(text[:18]) <= most:
+        return None
+    rule = f"must be a whole number between {least} and {most}"
+    return LocatedError(0, name, text, rule, "Give such a number, or leave it out.", MistakeReason.INVALID)
 
 
 @dataclass(frozen=True, slots=True)

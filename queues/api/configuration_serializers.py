@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from accounts.api.fields import TrueOrFalse
 from accounts.kinds.declaration import Field, Group, Kind
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from accounts.models import ClusterMode, DeviceBinding
@@ -112,7 +113,7 @@ def _(type_: Integer, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
 
 @_shape.register
 def _(type_: Boolean, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
-    return serializers.BooleanField(**options)
+    return TrueOrFalse(**options)
 
 
 @_shape.register(TextMap)
@@ -219,7 +220,7 @@ class ClusterSettingsSerializer(Shape):
     """What an admin sets of a cluster."""
 
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], required=False, help_text=_MODE_HELP)
-    serves_kueue_objects = serializers.BooleanField(required=False, help_text=_SERVES_HELP)
+    serves_kueue_objects = TrueOrFalse(required=False, help_text=_SERVES_HELP)
     device_binding = serializers.ChoiceField(
         [binding.value for binding in DeviceBinding], required=False, help_text=_BINDING_HELP
     )

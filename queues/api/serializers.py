@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from accounts.api.fields import Text
+from accounts.api.fields import Text, TrueOrFalse
 from scheduling.model.vocabulary import ConditionStatus, FinishedReason, WorkloadStatus
 
 Shape = serializers.Serializer[Any]
@@ -30,7 +30,7 @@ class PodSetTopologySerializer(Shape):
 
     required = serializers.CharField(required=False)  # type: ignore[assignment]  # Kueue names it so
     preferred = serializers.CharField(required=False)
-    unconstrained = serializers.BooleanField(required=False)
+    unconstrained = TrueOrFalse(required=False)
     pod_index_label = serializers.CharField(required=False)
     sub_group_index_label = serializers.CharField(required=False)
     sub_group_count = serializers.IntegerField(required=False)
@@ -161,8 +161,8 @@ class WorkloadInputSerializer(Shape):
     priority_class_kind = serializers.ChoiceField(
         ["WorkloadPriorityClass", "PriorityClass"], default="WorkloadPriorityClass"
     )
-    active = serializers.BooleanField(default=True)
-    never_preempt = serializers.BooleanField(default=False, help_text="Needs the role admin in the namespace.")
+    active = TrueOrFalse(default=True)
+    never_preempt = TrueOrFalse(default=False, help_text="Needs the role admin in the namespace.")
     maximum_execution_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     labels = serializers.DictField(child=serializers.CharField(), required=False)
     annotations = serializers.DictField(child=serializers.CharField(), required=False)
