@@ -5,10 +5,14 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from django.core.exceptions import ImproperlyConfigured
 
 from clusters.client import EVENTS, Kind
 from clusters.push.served_status import KEYS
@@ -16,6 +20,7 @@ from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
 from clusters.webhook.configurations import Target, webhook_configurations
 from clusters.webhook.visibility import GROUP as VISIBILITY
 from clusters.webhook.visibility import VERSIONS, ApiServices
+from kueueweb import env
 from scripts import pin_images
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -229,6 +234,24 @@ def test_nobody_connects_but_to_web_and_the_webhook() -> None:
         "push",
         "webhook",
     }
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "DATABASE_URL": env.database,
+    "REDIS_URL": partial(env.redis_url, default=""),
+    "SECRET_KEY": env.secret,
+    "ADMISSION_CHECK_SIGNING_KEY": env.secret,
+}
+
+
+def test_no_process_starts_with_a_secret_as_it_is_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S15; that a refused value stops a process: tests/kueueweb/test_settings.py."""
+    shipped = objects("Secret")[0]["stringData"]
+    assert set(shipped) == set(READERS)
+    for name, value in shipped.items():
+        monkeypatch.setenv(name, value)
+        with pytest.raises(ImproperlyConfigured, match=f"{name} is a placeholder"):
+            READERS[name](name)
 
 
 def test_the_example_reaches_its_servers_by_tls_and_with_passwords_only() -> None:
