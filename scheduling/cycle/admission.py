@@ -38,7 +38,8 @@ class Admitter:
             for result in assignment.pod_sets
         )
         info.admission = Admission(cq.name, pod_sets)
-        info.admitted = self._is_admitted_at_once(entry)
+        required = _required_checks(entry)
+        info.admitted = _is_admitted_at_once(entry, required)
         info.evicted = False
         info.reserved_at = state.now
         info.leave_eviction_behind()
@@ -53,7 +54,7 @@ class Admitter:
             state.history.charge_entry(info)
         info.outcome = None
         admission, placement, now = info.admission, info.placement, state.now
-        waits, required = state.configuration.wait_for_pods_ready is not None, _required_checks(entry)
+        waits = state.configuration.wait_for_pods_ready is not None
         info.change(lambda workload: _reserve(workload, admission, placement, required, waits, now))
         if assignment.delayed and waits_for_topology(info.current()):  # the checks were Ready before
             state.second_pass[info.key] = first_attempt(info, now)
@@ -89,15 +90,6 @@ class Admitter:
         info.change(lambda workload: sync_admitted(replace(workload, admission=admission, placement=placement), now))
         return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
 
-    def _is_admitted_at_once(self, entry: Entry) -> bool:
-        """Whether no admission check is outstanding: the workload lists all checks of its flavors, and all listed
-        checks are Ready."""
-        if entry.assignment.delayed:
-            return False
-        states = {check.name: check.state for check in entry.info.workload.admission_checks}
-        ready = all(state is AdmissionCheckStatus.READY for state in states.values())
-        return ready and states.keys() >= set(_required_checks(entry))
-
     def mark_preempted(self, target: Target, message: str) -> None:
         """Tell a workload to stop. It keeps its quota until it has stopped."""
         info = target.info
@@ -109,9 +101,25 @@ class Admitter:
         info.change(lambda workload: preempt(workload, reason, message, now))
 
 
+def _is_admitted_at_once(entry: Entry, required: list[str]) -> bool:
+    """Whether no admission check is outstanding: the workload lists all that its flavors require, and all listed
+    checks are Ready."""
+    if entry.assignment.delayed:
+        return False
+    checks = entry.info.workload.admission_checks
+    if not checks:
+        return not required
+    states = {check.name: check.state for check in checks}
+    ready = all(state is AdmissionCheckStatus.READY for state in states.values())
+    return ready and states.keys() >= set(required)
+
+
 def _required_checks(entry: Entry) -> list[str]:
+    rules = entry.cq.spec.admission_checks
+    if not rules:
+        return []
     flavors = {choice.flavor for ps in entry.assignment.pod_sets for choice in ps.flavors.values()}
-    return required_checks(entry.cq.spec.admission_checks, flavors)
+    return required_checks(rules, flavors)
 
 
 def _reserve(

@@ -129,7 +129,7 @@ class Assignment:
     """The assignment of a whole workload. `usage` is per cell of the ClusterQueue; `level` is the highest borrowing
     level."""
 
-    __slots__ = ("checks", "level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
+    __slots__ = ("checks", "delayed", "level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
 
     def __init__(self) -> None:
         self.pod_sets: list[PodSetResult] = []
@@ -140,6 +140,8 @@ class Assignment:
         """The refusals for each pair of pod set group and resource group that does not fit."""
         self.topology_usage: list[TopologyCharge] = []
         self.placement: Placement | None = None
+        self.delayed = False
+        """Whether pods are placed in a second pass. If some are, all are, because a gang is placed whole."""
         self.checks: tuple[AdmissionCheckState, ...] = ()
         """The admission checks of a workload in its second pass."""
 
@@ -147,11 +149,6 @@ class Assignment:
     def tried(self) -> list[dict[str, int]]:
         """Per pod set, the index of the last flavor tried for each resource (`LastAssignment.tried`)."""
         return [{name: choice.tried for name, choice in ps.flavors.items()} for ps in self.pod_sets]
-
-    @property
-    def delayed(self) -> bool:
-        """Whether pods are placed in a second pass. If some are, all are, because a gang is placed whole."""
-        return any(ps.delayed for ps in self.pod_sets)
 
     @property
     def no_fit_reason(self) -> PendingReason:

@@ -57,6 +57,7 @@ class PlacementAssigner:
         gang = bool(waiting) and self._devices.concerns(info)
         for result in assignment.pod_sets:
             result.delayed = result in waiting or (gang and self._topology.concerns(result))
+        assignment.delayed = bool(waiting)
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods have a place in the usage at the time of the call; None when neither topology nor

@@ -58,9 +58,13 @@ class EqualWorkloads:
         if len(heap) > _FEW and len(heap) > 4 * self.size:
             heap = self.heap = list(filter(self.is_member, heap))
             heapify(heap)
-        while heap and not self.is_member(heap[0]):
+        while heap:
+            item = heap[0]
+            info = item[2]
+            if info.bucket is self and info.ticket == item[1]:
+                return item
             heappop(heap)
-        return heap[0] if heap else None
+        return None
 
     def add(self, info: WorkloadInfo, ticket: int) -> QueueItem:
         """Add a member and return its heap item."""
@@ -428,8 +432,11 @@ class PendingQueue:
             heap = self._heaps[key] = [*{item[1]: item for item in heap if _is_first(item)}.values()]
             heapify(heap)
         while heap:
-            if _is_active(heap[0]):
-                return heap[0]
+            item = heap[0]
+            info = item[2]
+            bucket = info.bucket
+            if bucket is not None and info.ticket == item[1] and bucket.state is QueueState.ACTIVE:
+                return item
             heappop(heap)
         del self._heaps[key]
         return None

@@ -461,7 +461,9 @@ class State:
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
         """Whether the ClusterQueue selects the workload's namespace."""
-        return self.selects_namespace(cq, info.workload.namespace)
+        labels = self.namespaces.get(info.workload.namespace)
+        selector = cq.spec.namespace_selector
+        return labels is not None and selector is not None and selector.matches(labels)
 
     def selects_namespace(self, cq: ClusterQueueState, namespace: str) -> bool:
         """Whether the ClusterQueue selects the namespace. An unknown namespace is never selected."""
