@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { lingui } from "@lingui/vite-plugin";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
@@ -35,7 +36,16 @@ function compressedTwins(folder: string): Plugin {
 
 export default defineConfig(({ command }) => ({
   base: command === "build" ? "/static/" : "/",
-  plugins: [react(), compressedTwins(fileURLToPath(new URL("./dist", import.meta.url)))],
+  plugins: [
+    // English stays in the code of each page; a catalogue holds every other language.
+    lingui({
+      macroTransform: { macro: { descriptorFields: "message" } },
+      failOnMissing: true,
+      failOnCompileError: true,
+    }),
+    react(),
+    compressedTwins(fileURLToPath(new URL("./dist", import.meta.url))),
+  ],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   build: {
     // Not in `.vite/`: collectstatic skips folders that begin with a dot.
@@ -58,7 +68,13 @@ export default defineConfig(({ command }) => ({
       // What draws nothing needs no document, which takes longer to make than these tests to run.
       {
         extends: true,
-        test: { name: "logic", environment: "node", include: ["src/**/*.test.ts"], isolate: false },
+        test: {
+          name: "logic",
+          environment: "node",
+          include: ["src/**/*.test.ts"],
+          setupFiles: ["./src/test-language.ts"],
+          isolate: false,
+        },
       },
       {
         extends: true,
@@ -66,7 +82,7 @@ export default defineConfig(({ command }) => ({
           name: "page",
           environment: "jsdom",
           include: ["src/**/*.test.tsx"],
-          setupFiles: ["./src/test-setup.ts"],
+          setupFiles: ["./src/test-language.ts", "./src/test-setup.ts"],
         },
       },
     ],

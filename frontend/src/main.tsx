@@ -2,6 +2,8 @@ import "@fontsource-variable/inter/index.css";
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "./global.css";
+import { i18n } from "@lingui/core";
+import { I18nProvider } from "@lingui/react";
 import { MantineProvider } from "@mantine/core";
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
@@ -9,6 +11,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { ApiError } from "@/api/client";
 import { sessionKey } from "@/api/session";
+import { keptLanguage, speak } from "@/lib/language";
 import { theme } from "@/lib/theme";
 import { createAppRouter } from "@/router";
 
@@ -35,13 +38,23 @@ const queries = new QueryClient({
 const router = createAppRouter(queries);
 const root = document.getElementById("root");
 if (root === null) throw new Error("index.html has no #root");
+const pages = createRoot(root);
 
-createRoot(root).render(
-  <StrictMode>
-    <MantineProvider theme={theme} defaultColorScheme="auto">
-      <QueryClientProvider client={queries}>
-        <RouterProvider router={router} />
-      </QueryClientProvider>
-    </MantineProvider>
-  </StrictMode>,
-);
+/** In another language everything is made anew: no text that was put away in the old one stays. */
+function render(): void {
+  pages.render(
+    <StrictMode>
+      <I18nProvider key={i18n.locale} i18n={i18n}>
+        <MantineProvider theme={theme} defaultColorScheme="auto">
+          <QueryClientProvider client={queries}>
+            <RouterProvider router={router} />
+          </QueryClientProvider>
+        </MantineProvider>
+      </I18nProvider>
+    </StrictMode>,
+  );
+}
+
+i18n.on("change", render);
+// A catalogue that does not come leaves the pages in the language of the source.
+speak(keptLanguage()).catch(() => speak("en"));

@@ -1,4 +1,6 @@
 /** Renders a part of a page with what pages stand on: theme, query cache and router; the network is the test's. */
+import { i18n } from "@lingui/core";
+import { I18nProvider } from "@lingui/react";
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import {
@@ -60,12 +62,14 @@ export async function renderPart(part: ReactNode): Promise<Rendered> {
   });
   await router.load();
   render(
-    <MantineProvider theme={theme} env="test">
-      <QueryClientProvider client={queries}>
-        {/* The test's router has one route; the application's type knows them all. */}
-        <RouterProvider router={router as never} />
-      </QueryClientProvider>
-    </MantineProvider>,
+    <I18nProvider i18n={i18n}>
+      <MantineProvider theme={theme} env="test">
+        <QueryClientProvider client={queries}>
+          {/* The test's router has one route; the application's type knows them all. */}
+          <RouterProvider router={router as never} />
+        </QueryClientProvider>
+      </MantineProvider>
+    </I18nProvider>,
   );
   return { history, queries };
 }

@@ -1,4 +1,5 @@
 /** The one door to the REST API, typed by its OpenAPI document: cookies, CSRF, and errors as the server located them. */
+import { t } from "@lingui/core/macro";
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.gen";
 import type { ErrorBody, FieldError } from "./types";
@@ -35,7 +36,7 @@ async function refusal(response: Response): Promise<ApiError> {
   } catch {
     // A proxy or a crash answers in HTML; the status line says more than its text.
   }
-  const message = body.message ?? `The server answered ${response.status} ${response.statusText}`.trim();
+  const message = body.message ?? t`The server answered ${response.status} ${response.statusText}`.trim();
   const reason = body.reason ?? `Status${response.status}`;
   return new ApiError(response.status, reason, message, body.errors ?? [], body.current ?? null);
 }
@@ -51,7 +52,7 @@ export async function send(request: Request): Promise<Response> {
     throw new ApiError(
       0,
       "Unreachable",
-      "The server does not answer. Check the connection; this page tries again.",
+      t`The server does not answer. Check the connection; this page tries again.`,
     );
   }
   if (!response.ok) throw await refusal(response);

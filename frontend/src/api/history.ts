@@ -26,7 +26,7 @@ export function historyQuery(cluster: string, { scope, name, metrics, range }: H
   return queryOptions({
     queryKey: ["history", cluster, scope, name ?? "", metrics, range] as const,
     queryFn: ({ signal }) => {
-      const since = new Date(Date.now() - RANGES[range].seconds * 1000).toISOString();
+      const since = new Date(Date.now() - RANGES[range] * 1000).toISOString();
       const query = { cluster, scope, since, metric: [...metrics], ...(name ? { name: [name] } : {}) };
       return answer(api.GET("/api/v1/history/", { params: { query }, signal }));
     },

@@ -1,4 +1,6 @@
 /** Asks before something is done: what will happen, two buttons, and the server's refusal where there is one. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Modal, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { type ErrorDetail, ErrorState } from "./error-state";
@@ -42,11 +44,11 @@ export function ConfirmDialog({
         <Stack>
           {children}
           {error !== null && (
-            <ErrorState title={`${action} failed`} message={error.message} details={error.details ?? []} />
+            <ErrorState title={t`${action} failed`} message={error.message} details={error.details ?? []} />
           )}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
-              Back
+              <Trans>Back</Trans>
             </Button>
             <Button
               type="submit"

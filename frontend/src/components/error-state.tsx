@@ -1,4 +1,5 @@
 /** What went wrong, where, and how to go on. */
+import { Trans } from "@lingui/react/macro";
 import { Alert, Button, Code, Group, List, Text } from "@mantine/core";
 import { Icon } from "./icon";
 
@@ -18,6 +19,7 @@ export interface ErrorStateProps {
 const MAX_DETAILS = 20;
 
 export function ErrorState({ title, message, details = [], onRetry }: ErrorStateProps) {
+  const left = details.length - MAX_DETAILS;
   return (
     <Alert role="alert" color="red" variant="light" icon={<Icon name="alert" />} title={title}>
       <Text size="sm">{message}</Text>
@@ -30,9 +32,9 @@ export function ErrorState({ title, message, details = [], onRetry }: ErrorState
           ))}
         </List>
       )}
-      {details.length > MAX_DETAILS && (
+      {left > 0 && (
         <Text size="sm" mt="xs">
-          and {details.length - MAX_DETAILS} more.
+          <Trans>and {left} more.</Trans>
         </Text>
       )}
       {onRetry !== undefined && (
@@ -44,7 +46,7 @@ export function ErrorState({ title, message, details = [], onRetry }: ErrorState
             leftSection={<Icon name="refresh" size={14} />}
             onClick={onRetry}
           >
-            Try again
+            <Trans>Try again</Trans>
           </Button>
         </Group>
       )}

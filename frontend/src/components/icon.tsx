@@ -32,6 +32,7 @@ const PATHS = {
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   clock: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 7v5.5l3.5 2",
   filter: "M4 5h16l-6.5 8v6l-3-2v-4z",
+  language: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M3 12h18M12 3c5 5 5 13 0 18M12 3c-5 5-5 13 0 18",
   keyboard: "M3 6h18v12H3zM7 10h.1M12 10h.1M17 10h.1M8 14h8",
   edit: "M4 20l1-5L16 4l4 4L9 19zM13.5 6.5l4 4",
   stop: "M6 6h12v12H6z",

@@ -1,4 +1,5 @@
 /** Names that lead to what they name. */
+import { Trans } from "@lingui/react/macro";
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { TextLink } from "./link";
@@ -26,7 +27,7 @@ const shown = (name: string, { children, inRow = false }: Look) =>
 export function HiddenName() {
   return (
     <Text span fz="inherit" c="var(--kw-muted)">
-      of another tenant
+      <Trans>of another tenant</Trans>
     </Text>
   );
 }

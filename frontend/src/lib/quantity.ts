@@ -3,6 +3,9 @@
  * units (memory in bytes). The twin of scheduling/model/quantity.py; both are tested with tests/quantity_vectors.json.
  */
 
+import { t } from "@lingui/core/macro";
+import { numbers } from "./language";
+
 const NANOS = 10n ** 9n;
 const SUFFIXES: Record<string, bigint> = {
   n: 1n,
@@ -48,7 +51,7 @@ function parseNanos(text: string): bigint {
   const unit = SUFFIXES[suffix];
   if (match === null || whole + fraction === "" || unit === undefined) {
     throw new InvalidQuantity(
-      `"${text}" is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi`,
+      t`"${text}" is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi`,
     );
   }
   const exponent = Number(exponentText ?? 0);
@@ -80,8 +83,8 @@ export function formatAmount(resource: string, amount: number): string {
 
 // For people: rounded, with units
 
-const INTEGER = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const THREE_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const whole = numbers({ maximumFractionDigits: 0 });
+const threeDigits = numbers({ maximumSignificantDigits: 3 });
 
 /** "317 / 768 GiB": the used amount in the unit of the total, where both have one. */
 export function formatAmountOf(resource: string, used: number, total: number): string {
@@ -100,7 +103,7 @@ function oneUnit(usedText: string, totalText: string): string {
 }
 
 function short(value: number): string {
-  return Math.abs(value) >= 100 ? INTEGER.format(value) : THREE_DIGITS.format(value);
+  return Math.abs(value) >= 100 ? whole(value) : threeDigits(value);
 }
 
 /** Bytes to people: "24 GiB". */
@@ -108,7 +111,7 @@ export function formatBytes(bytes: number): string {
   for (const [suffix, factor] of BINARY) {
     if (Math.abs(bytes) >= factor) return `${short(bytes / factor)} ${suffix}B`;
   }
-  return `${INTEGER.format(bytes)} B`;
+  return `${whole(bytes)} B`;
 }
 
 /** MiB, as HAMi counts device memory, to people: "512 MiB", "31.3 GiB". */
@@ -117,20 +120,20 @@ export function formatMib(mib: number): string {
 }
 
 export function formatCount(count: number): string {
-  return INTEGER.format(count);
+  return whole(count);
 }
 
 /** "42 %"; an empty total gives a dash, for a share of nothing is not 0 %. */
 export function formatShare(used: number, total: number): string {
-  return total > 0 ? `${THREE_DIGITS.format(Math.round((used / total) * 1000) / 10)} %` : "–";
+  return total > 0 ? `${threeDigits(Math.round((used / total) * 1000) / 10)} %` : "–";
 }
 
 /** An amount in base units to people, with its unit where it has one: "1.5 cores", "24 GiB", "300 %". */
 export function formatAmountShort(resource: string, amount: number): string {
-  if (amount >= Number(UNLIMITED)) return "no limit";
+  if (amount >= Number(UNLIMITED)) return t`no limit`;
   if (resource === "cpu") return short(amount / 1000);
   if (isBytes(resource)) return formatBytes(amount);
   if (/gpumem$|-memory$|vmem/.test(resource)) return formatMib(amount);
   if (/gpucores$|percentage$/.test(resource)) return `${short(amount)} %`;
-  return INTEGER.format(amount);
+  return whole(amount);
 }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { Center } from "@mantine/core";
 import type { ErrorComponentProps } from "@tanstack/react-router";
 import { ErrorState } from "@/components/error-state";
@@ -6,7 +7,7 @@ export function RouteError({ error, reset }: ErrorComponentProps) {
   return (
     <Center mih="60dvh" p="md">
       <ErrorState
-        title="This page cannot be shown"
+        title={t`This page cannot be shown`}
         message={error instanceof Error ? error.message : String(error)}
         onRetry={reset}
       />

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
 import { PageHeader } from "@/components/page-header";
@@ -6,14 +8,18 @@ import { Panel } from "@/components/panel";
 export function RouteNotFound() {
   return (
     <>
-      <PageHeader title="Page not found" />
+      <PageHeader title={t`Page not found`} />
       <Panel>
         <EmptyState
           icon="search"
-          title="There is no page at this address"
-          action={<TextLink to="/">Go to the overview</TextLink>}
+          title={t`There is no page at this address`}
+          action={
+            <TextLink to="/">
+              <Trans>Go to the overview</Trans>
+            </TextLink>
+          }
         >
-          The address may be misspelled, or the page was removed.
+          <Trans>The address may be misspelled, or the page was removed.</Trans>
         </EmptyState>
       </Panel>
     </>

@@ -1,8 +1,10 @@
 /** Lines over time. The data may grow in place; `version` tells the chart that it did. */
+import { t } from "@lingui/core/macro";
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { inLanguage } from "@/lib/language";
 import classes from "./time-series.module.css";
 
 export interface TimeSeriesLine {
@@ -99,7 +101,7 @@ export function TimeSeries(props: TimeSeriesProps) {
         style={{ height }}
         role="slider"
         tabIndex={0}
-        aria-label={`${label}: move through time with the arrow keys`}
+        aria-label={t`${label}: move through time with the arrow keys`}
         aria-valuemin={0}
         aria-valuemax={Math.max(0, props.times.length - 1)}
         aria-valuenow={place ?? Math.max(0, props.times.length - 1)}
@@ -147,12 +149,12 @@ function moveCursor(plot: uPlot, place: number, cursor: string | undefined): voi
 /** What the lines are at a point, as the tooltip says it. */
 function readOut({ times, lines, format }: TimeSeriesProps, place: number): string {
   const time = times[place];
-  if (time === undefined) return "no data";
+  if (time === undefined) return t`no data`;
   const values = lines.map(({ label, values }) => {
     const value = values[place];
-    return `${label} ${value === null || value === undefined ? "no data" : format(value)}`;
+    return `${label} ${value === null || value === undefined ? t`no data` : format(value)}`;
   });
-  return [MOMENT.format(time * 1000), ...values].join(", ");
+  return [MOMENT().format(time * 1000), ...values].join(", ");
 }
 
 function formatLast(values: (number | null)[], format: (value: number) => string): string {
@@ -234,21 +236,24 @@ function alone(plot: uPlot, series: number): number[] {
   return Array.from(values.keys()).filter((place) => known(place) && !known(place - 1) && !known(place + 1));
 }
 
-const MOMENT = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
-const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const SHORT_CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const DAY_AND_MONTH = { day: "numeric", month: "short" } as const;
+const TIME = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+const SECONDS = { ...TIME, second: "2-digit" } as const;
+
+/** Days before months in English: a chart's reader knows where they are, not whether "6/7" is in June. */
+function dates(options: Intl.DateTimeFormatOptions) {
+  return inLanguage((locale) => new Intl.DateTimeFormat(locale === "en" ? "en-GB" : locale, options));
+}
+
+const MOMENT = dates({ ...DAY_AND_MONTH, ...SECONDS });
+const DATE = dates(DAY_AND_MONTH);
+const CLOCK = dates(SECONDS);
+const SHORT_CLOCK = dates(TIME);
 
 function timeLabel(seconds: number, step: number): string {
   if (step >= DAY || new Date(seconds * 1000).getHours() + new Date(seconds * 1000).getMinutes() === 0)
-    return DATE.format(seconds * 1000);
-  return (seconds % 60 === 0 ? SHORT_CLOCK : CLOCK).format(seconds * 1000);
+    return DATE().format(seconds * 1000);
+  return (seconds % 60 === 0 ? SHORT_CLOCK : CLOCK)().format(seconds * 1000);
 }
 
 /** What the lines were under the pointer. */
@@ -265,10 +270,10 @@ function tooltip(props: TimeSeriesProps): uPlot.Plugin {
         if (box.hidden || idx === null || idx === undefined || time === undefined) return;
         const rows = props.lines.map((line, place) => {
           const value = plot.data[place + 1]?.[idx];
-          return `${line.label}: ${value === null || value === undefined ? "no data" : props.format(value)}`;
+          return `${line.label}: ${value === null || value === undefined ? t`no data` : props.format(value)}`;
         });
         const span = (plot.scales.x?.max ?? 0) - (plot.scales.x?.min ?? 0);
-        box.textContent = [(span >= DAY / 4 ? MOMENT : CLOCK).format(time * 1000), ...rows].join("\n");
+        box.textContent = [(span >= DAY / 4 ? MOMENT : CLOCK)().format(time * 1000), ...rows].join("\n");
         const flip = left > plot.over.clientWidth / 2;
         box.style.left = flip ? "" : `${left + 12}px`;
         box.style.right = flip ? `${plot.over.clientWidth - left + 12}px` : "";

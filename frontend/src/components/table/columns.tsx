@@ -1,4 +1,5 @@
 /** Columns that many tables have. */
+import { t } from "@lingui/core/macro";
 import { Ago } from "@/components/ago";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { ClusterQueueLink } from "@/components/object-links";
@@ -11,7 +12,7 @@ export function ageColumn<Row extends object>(
 ): DataColumn<Row> {
   return {
     id: "age",
-    header: "Age",
+    header: () => t`Age`,
     meta: { width: "56px", ...look },
     cell: ({ row: { original } }) => <Ago time={timeOf(original)} short />,
   };
@@ -20,7 +21,7 @@ export function ageColumn<Row extends object>(
 /** A name, which loses its middle where there is no room. */
 export function textColumn<Row extends object>(
   id: string,
-  header: string,
+  header: () => string,
   textOf: (row: Row) => string,
   look: ColumnLook = {},
 ): DataColumn<Row> {

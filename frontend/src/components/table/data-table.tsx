@@ -2,6 +2,7 @@
  * A table of any length: only the rows in view are in the page, more are asked for near the end, and the arrow keys walk
  * the rows. Rows come in the order in which they are shown; columns give way on narrow screens.
  */
+import { t } from "@lingui/core/macro";
 import { Checkbox, Skeleton } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
@@ -224,7 +225,7 @@ function SelectAll({ selection, keys }: { selection: Selection; keys: string[] }
   return (
     <Checkbox
       size="xs"
-      aria-label="Select all rows that are loaded"
+      aria-label={t`Select all rows that are loaded`}
       checked={all}
       indeterminate={!all && selection.keys.size > 0}
       onChange={() => selection.onChange(new Set(all ? [] : keys))}
@@ -236,7 +237,7 @@ function SelectOne({ selection, rowKey }: { selection: Selection; rowKey: string
   return (
     <Checkbox
       size="xs"
-      aria-label="Select this row"
+      aria-label={t`Select this row`}
       checked={selection.keys.has(rowKey)}
       onChange={() => {
         const keys = new Set(selection.keys);

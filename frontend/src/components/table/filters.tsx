@@ -1,4 +1,6 @@
 /** The row of filters above a list. What is chosen stands in the URL; the page says what it means. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { type ReactNode, useEffect, useState } from "react";
@@ -19,7 +21,7 @@ export function FilterRow({ children, aside, onClear }: FilterRowProps) {
       {children}
       {onClear !== undefined && (
         <Button variant="subtle" size="xs" leftSection={<Icon name="close" size={13} />} onClick={onClear}>
-          Clear
+          <Trans>Clear</Trans>
         </Button>
       )}
       {aside !== undefined && (
@@ -92,12 +94,12 @@ export function ChoiceFilter({ label, choices = [], value, onChange }: ChoiceFil
       data={value === undefined || known ? [...choices] : [value, ...choices]}
       value={value ?? null}
       onChange={onChange}
-      nothingFoundMessage="Nothing with this name"
+      nothingFoundMessage={t`Nothing with this name`}
     />
   );
 }
 
 /** Objects by their Kubernetes label. */
 export function LabelFilter({ value, onChange }: Pick<TextFilterProps, "value" | "onChange">) {
-  return <TextFilter label="Label" placeholder="key or key=value" value={value} onChange={onChange} />;
+  return <TextFilter label={t`Label`} placeholder={t`key or key=value`} value={value} onChange={onChange} />;
 }

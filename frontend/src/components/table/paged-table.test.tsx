@@ -6,7 +6,13 @@ import { renderPart } from "@/test-render";
 import { textColumn } from "./columns";
 import { PagedTable, renewTop } from "./paged-table";
 
-const COLUMNS = [textColumn<{ name: string }>("name", "Name", (row) => row.name)];
+const COLUMNS = [
+  textColumn<{ name: string }>(
+    "name",
+    () => "Name",
+    (row) => row.name,
+  ),
+];
 
 function Names({
   read,

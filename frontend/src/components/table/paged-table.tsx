@@ -1,4 +1,5 @@
 /** A list that the server hands out page by page, in a table: the next page is read where the reader comes near the end. */
+import { t } from "@lingui/core/macro";
 import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useCallback, useMemo } from "react";
 import { ErrorState } from "@/components/error-state";
@@ -48,7 +49,7 @@ export function PagedTable<Row extends object>({
   if (list.error !== null && rows.length === 0) {
     return (
       <ErrorState
-        title={`${label} cannot be shown`}
+        title={t`${label} cannot be shown`}
         message={list.error.message}
         onRetry={() => void list.refetch()}
       />

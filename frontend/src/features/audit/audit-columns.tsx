@@ -1,4 +1,5 @@
 /** The columns of the audit. */
+import { t } from "@lingui/core/macro";
 import { Text } from "@mantine/core";
 import type { AuditRecord } from "@/api/types";
 import { BadgeDot, type BadgeDotProps } from "@/components/badge-dot";
@@ -7,15 +8,15 @@ import { ageColumn, textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { changesOf } from "@/lib/words/audit-change";
 
-export const VERB_LOOKS: Record<AuditRecord["verb"], BadgeDotProps> = {
-  create: { label: "Created", color: "green" },
-  update: { label: "Changed", color: "blue" },
-  delete: { label: "Deleted", color: "orange" },
-  login: { label: "Logged in", color: "gray" },
-  logout: { label: "Logged out", color: "gray" },
-  "failed-login": { label: "Login failed", color: "red" },
-  refused: { label: "Refused", color: "red" },
-};
+export const verbLooks = (): Record<AuditRecord["verb"], BadgeDotProps> => ({
+  create: { label: t`Created`, color: "green" },
+  update: { label: t`Changed`, color: "blue" },
+  delete: { label: t`Deleted`, color: "orange" },
+  login: { label: t`Logged in`, color: "gray" },
+  logout: { label: t`Logged out`, color: "gray" },
+  "failed-login": { label: t`Login failed`, color: "red" },
+  refused: { label: t`Refused`, color: "red" },
+});
 
 /** The object as people name it. */
 export function objectOf({ kind, namespace, name }: AuditRecord): string {
@@ -34,7 +35,7 @@ export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
   ageColumn((record) => record.at),
   {
     id: "who",
-    header: "Who",
+    header: () => t`Who`,
     meta: { width: "14%" },
     cell: ({ row: { original } }) =>
       original.username === "" ? (
@@ -47,16 +48,21 @@ export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
   },
   {
     id: "verb",
-    header: "What",
+    header: () => t`What`,
     meta: { width: "120px" },
-    cell: ({ row: { original } }) => <BadgeDot {...VERB_LOOKS[original.verb]} />,
+    cell: ({ row: { original } }) => <BadgeDot {...verbLooks()[original.verb]} />,
   },
-  textColumn("object", "Object", objectOf),
+  textColumn("object", () => t`Object`, objectOf),
   {
     id: "change",
-    header: "Change",
+    header: () => t`Change`,
     meta: { hideBelow: 760, width: "34%" },
     cell: ({ row: { original } }) => <span>{summaryOf(original)}</span>,
   },
-  textColumn("from", "From", (record) => record.address, { hideBelow: 1000, width: "120px" }),
+  textColumn(
+    "from",
+    () => t`From`,
+    (record) => record.address,
+    { hideBelow: 1000, width: "120px" },
+  ),
 ];

@@ -1,21 +1,24 @@
 /** One record of the audit, whole. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Modal, Table, Text } from "@mantine/core";
 import type { AuditRecord } from "@/api/types";
 import { changesOf } from "@/lib/words/audit-change";
-import { objectOf, VERB_LOOKS } from "./audit-columns";
+import { objectOf, verbLooks } from "./audit-columns";
 
-const FACTS = [
-  ["at", "When"],
-  ["username", "User"],
-  ["credential", "With"],
-  ["address", "From"],
-  ["user_agent", "Program"],
-  ["process", "Process"],
-  ["request", "Request"],
-  ["request_id", "Request id"],
-  ["reason", "Reason"],
-  ["message", "Refused because"],
-] as const;
+const facts = () =>
+  [
+    ["at", t`When`],
+    ["username", t`User`],
+    ["credential", t`With`],
+    ["address", t`From`],
+    ["user_agent", t`Program`],
+    ["process", t`Process`],
+    ["request", t`Request`],
+    ["request_id", t`Request id`],
+    ["reason", t`Reason`],
+    ["message", t`Refused because`],
+  ] as const;
 
 export function AuditDetail({ record, onClose }: { record: AuditRecord | null; onClose: () => void }) {
   return (
@@ -23,7 +26,7 @@ export function AuditDetail({ record, onClose }: { record: AuditRecord | null; o
       opened={record !== null}
       onClose={onClose}
       size="xl"
-      title={record === null ? "" : `${VERB_LOOKS[record.verb].label}: ${objectOf(record)}`}
+      title={record === null ? "" : `${verbLooks()[record.verb].label}: ${objectOf(record)}`}
     >
       {record !== null && <Detail record={record} />}
     </Modal>
@@ -36,21 +39,29 @@ function Detail({ record }: { record: AuditRecord }) {
     <>
       <Table withRowBorders={false} layout="fixed">
         <Table.Tbody>
-          {FACTS.filter(([name]) => record[name] !== "").map(([name, label]) => (
-            <Table.Tr key={name}>
-              <Table.Th w={130}>{label}</Table.Th>
-              <Table.Td style={{ overflowWrap: "anywhere" }}>{record[name]}</Table.Td>
-            </Table.Tr>
-          ))}
+          {facts()
+            .filter(([name]) => record[name] !== "")
+            .map(([name, label]) => (
+              <Table.Tr key={name}>
+                <Table.Th w={130}>{label}</Table.Th>
+                <Table.Td style={{ overflowWrap: "anywhere" }}>{record[name]}</Table.Td>
+              </Table.Tr>
+            ))}
         </Table.Tbody>
       </Table>
       {changes.length > 0 && (
         <Table mt="md" layout="fixed">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Field</Table.Th>
-              <Table.Th>Before</Table.Th>
-              <Table.Th>After</Table.Th>
+              <Table.Th>
+                <Trans>Field</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Before</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>After</Trans>
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

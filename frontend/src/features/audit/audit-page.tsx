@@ -1,4 +1,6 @@
 /** Who did what, when and from where; for cluster admins and auditors. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -10,7 +12,7 @@ import { PageHeader } from "@/components/page-header";
 import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
 import { PagedTable, renewTop } from "@/components/table/paged-table";
 import { AUDIT_VERBS, type AuditFilters, parseAuditFilters } from "@/lib/url/audit-filters";
-import { AUDIT_COLUMNS, VERB_LOOKS } from "./audit-columns";
+import { AUDIT_COLUMNS, verbLooks } from "./audit-columns";
 import { AuditDetail } from "./audit-detail";
 
 export interface AuditPageProps {
@@ -21,14 +23,12 @@ export interface AuditPageProps {
 export function AuditPage({ filters, onFilter }: AuditPageProps) {
   return (
     <>
-      <PageHeader title="Audit" />
+      <PageHeader title={t`Audit`} />
       <Filters filters={filters} onFilter={onFilter} />
       <AuditTable filters={filters} />
     </>
   );
 }
-
-const VERB_CHOICES = AUDIT_VERBS.map((verb) => ({ value: verb, label: VERB_LOOKS[verb].label }));
 
 function Filters({ filters, onFilter }: AuditPageProps) {
   const cluster = useCluster();
@@ -46,25 +46,25 @@ function Filters({ filters, onFilter }: AuditPageProps) {
           href={auditExport(cluster, filters, format)}
           download
         >
-          Export {format === "csv" ? "CSV" : "JSON"}
+          <Trans>Export {format.toUpperCase()}</Trans>
         </Button>
       ))}
     >
       <TextFilter
         search
-        label="Search objects by name"
-        placeholder="Search objects"
+        label={t`Search objects by name`}
+        placeholder={t`Search objects`}
         value={filters.search}
         onChange={(search) => set({ search })}
       />
-      <TextFilter label="User" value={filters.username} onChange={(username) => set({ username })} />
+      <TextFilter label={t`User`} value={filters.username} onChange={(username) => set({ username })} />
       <ChoiceFilter
-        label="What was done"
-        choices={VERB_CHOICES}
+        label={t`What was done`}
+        choices={AUDIT_VERBS.map((verb) => ({ value: verb, label: verbLooks()[verb].label }))}
         value={filters.verb}
         onChange={(verb) => set({ verb })}
       />
-      <TextFilter label="Kind" value={filters.kind} onChange={(kind) => set({ kind })} />
+      <TextFilter label={t`Kind`} value={filters.kind} onChange={(kind) => set({ kind })} />
     </FilterRow>
   );
 }
@@ -80,14 +80,16 @@ function AuditTable({ filters }: { filters: AuditFilters }) {
   return (
     <>
       <PagedTable
-        label="The audit"
+        label={t`The audit`}
         list={list}
         columns={AUDIT_COLUMNS}
         rowKey={(row) => String(row.id)}
         onOpen={setOpened}
         empty={
-          <EmptyState icon="clock" title="No record matches">
-            Every change, login and refused attempt is recorded here with who did it and from where.
+          <EmptyState icon="clock" title={t`No record matches`}>
+            <Trans>
+              Every change, login and refused attempt is recorded here with who did it and from where.
+            </Trans>
           </EmptyState>
         }
       />

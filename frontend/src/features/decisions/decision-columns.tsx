@@ -1,4 +1,5 @@
 /** The columns of the decision log. */
+import { t } from "@lingui/core/macro";
 import { Tooltip } from "@mantine/core";
 import type { Decision } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
@@ -12,13 +13,13 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
   ageColumn((decision) => decision.decided_at),
   {
     id: "decision",
-    header: "Decision",
+    header: () => t`Decision`,
     meta: { width: "128px" },
     cell: ({ row: { original } }) => <BadgeDot {...decisionLook(original.action)} />,
   },
   {
     id: "workload",
-    header: "Workload",
+    header: () => t`Workload`,
     cell: ({ row: { original } }) => (
       <WorkloadLink namespace={original.namespace} name={original.workload_name} inRow>
         <MiddleEllipsis text={`${original.namespace}/${original.workload_name}`} />
@@ -28,7 +29,7 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
   clusterQueueColumn({ hideBelow: 1000, width: "11%" }),
   {
     id: "why",
-    header: "Why",
+    header: () => t`Why`,
     meta: { hideBelow: 760, width: "44%" },
     cell: ({ row: { original } }) => (
       <Tooltip
@@ -44,10 +45,10 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
   },
   {
     id: "cycle",
-    header: "Cycle",
+    header: () => t`Cycle`,
     meta: { hideBelow: 1240, width: "92px", align: "right" },
     cell: ({ row: { original } }) => (
-      <span title={`Cycle ${original.cycle} of leader epoch ${original.epoch}`}>{original.cycle}</span>
+      <span title={t`Cycle ${original.cycle} of leader epoch ${original.epoch}`}>{original.cycle}</span>
     ),
   },
 ];

@@ -1,4 +1,6 @@
 /** What the scheduler decided, when, why and on whom. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
@@ -20,7 +22,7 @@ export interface DecisionsPageProps {
 export function DecisionsPage({ filters, onFilter }: DecisionsPageProps) {
   return (
     <>
-      <PageHeader title="Decisions" />
+      <PageHeader title={t`Decisions`} />
       <Filters filters={filters} onFilter={onFilter} />
       <DecisionTable filters={filters} />
     </>
@@ -42,25 +44,25 @@ function Filters({ filters, onFilter }: DecisionsPageProps) {
     <FilterRow onClear={Object.keys(filters).length > 0 ? () => onFilter({}) : undefined}>
       <TextFilter
         search
-        label="Search workloads by name"
-        placeholder="Search workloads"
+        label={t`Search workloads by name`}
+        placeholder={t`Search workloads`}
         value={filters.search}
         onChange={(search) => set({ search })}
       />
       <ChoiceFilter
-        label="Decision"
+        label={t`Decision`}
         choices={ACTION_CHOICES}
         value={filters.action}
         onChange={(action) => set({ action })}
       />
       <ChoiceFilter
-        label="Namespace"
+        label={t`Namespace`}
         choices={namespaces.data}
         value={filters.namespace}
         onChange={(namespace) => set({ namespace })}
       />
       <ChoiceFilter
-        label="ClusterQueue"
+        label={t`ClusterQueue`}
         choices={queues.data}
         value={filters.cluster_queue}
         onChange={(queue) => set({ cluster_queue: queue })}
@@ -79,7 +81,7 @@ function DecisionTable({ filters }: { filters: DecisionFilters }) {
   });
   return (
     <PagedTable
-      label="Decisions"
+      label={t`Decisions`}
       list={list}
       columns={DECISION_COLUMNS}
       rowKey={(row) => `${row.id} ${row.decided_at}`}
@@ -89,10 +91,12 @@ function DecisionTable({ filters }: { filters: DecisionFilters }) {
       empty={
         <EmptyState
           icon="clock"
-          title={Object.keys(filters).length > 0 ? "No decision matches" : "Nothing decided yet"}
+          title={Object.keys(filters).length > 0 ? t`No decision matches` : t`Nothing decided yet`}
         >
-          Every admission, preemption, eviction and refusal is recorded here with its reason, and is kept
-          after the workload is deleted.
+          <Trans>
+            Every admission, preemption, eviction and refusal is recorded here with its reason, and is kept
+            after the workload is deleted.
+          </Trans>
         </EmptyState>
       }
     />

@@ -1,4 +1,6 @@
 /** Lets a command line in: who is logged in here compares the code and says yes or no. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -16,7 +18,7 @@ export interface DevicePageProps {
 export function DevicePage({ code, onCode }: DevicePageProps) {
   return (
     <>
-      <PageHeader title="Log in a command line" />
+      <PageHeader title={t`Log in a command line`} />
       {code === "" ? <CodeForm onCode={onCode} /> : <Question code={code} />}
     </>
   );
@@ -34,13 +36,15 @@ function CodeForm({ onCode }: { onCode: (code: string) => void }) {
       >
         <Group align="end">
           <TextInput
-            label="Code that the command shows"
+            label={t`Code that the command shows`}
             placeholder="BCDF-GHJK"
             required
             value={typed}
             onChange={(event) => setTyped(event.currentTarget.value)}
           />
-          <Button type="submit">Continue</Button>
+          <Button type="submit">
+            <Trans>Continue</Trans>
+          </Button>
         </Group>
       </form>
     </Panel>
@@ -52,35 +56,37 @@ function Question({ code }: { code: string }) {
   const reply = useDeviceAnswer(code);
   if (reply.isSuccess) {
     return (
-      <EmptyState icon="check" title={reply.data ? "The command line is logged in" : "Refused"}>
+      <EmptyState icon="check" title={reply.data ? t`The command line is logged in` : t`Refused`}>
         {reply.data
-          ? "You can close this page. `kueueweb token list` shows the token that it has now."
-          : "The command line gets nothing."}
+          ? t`You can close this page. \`kueueweb token list\` shows the token that it has now.`
+          : t`The command line gets nothing.`}
       </EmptyState>
     );
   }
   const error = reply.error ?? asked.error;
-  if (error !== null) return <ErrorState title="The code cannot be used" message={error.message} />;
+  if (error !== null) return <ErrorState title={t`The code cannot be used`} message={error.message} />;
   if (asked.data === undefined) return null;
   return (
     <Panel>
       <Stack>
         <Text>
-          A command line called <b>{asked.data.name}</b> at {asked.data.address} asks to act as you, with all
-          your rights. Does it show this code?
+          <Trans>
+            A command line called <b>{asked.data.name}</b> at {asked.data.address} asks to act as you, with
+            all your rights. Does it show this code?
+          </Trans>
         </Text>
         <Text fz={28} fw={600} ff="monospace">
           {asked.data.user_code}
         </Text>
         <Text size="sm" c="var(--kw-muted)">
-          If you did not start it yourself, refuse.
+          <Trans>If you did not start it yourself, refuse.</Trans>
         </Text>
         <Group>
           <Button loading={reply.isPending} onClick={() => reply.mutate(true)}>
-            Log it in
+            <Trans>Log it in</Trans>
           </Button>
           <Button variant="default" disabled={reply.isPending} onClick={() => reply.mutate(false)}>
-            Refuse
+            <Trans>Refuse</Trans>
           </Button>
         </Group>
       </Stack>

@@ -1,4 +1,6 @@
 /** One flavor: the nodes that it reaches, what they have, and what quota promises of them to whom. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Grid, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -32,20 +34,24 @@ export function FlavorPage({ name, nodes, quotas }: FlavorPageProps) {
     <>
       <PageHeader
         title={name}
-        trail={<BackLink to="/flavors">Flavors</BackLink>}
+        trail={
+          <BackLink to="/flavors">
+            <Trans>Flavors</Trans>
+          </BackLink>
+        }
         facts={flavor.data !== undefined && <About flavor={flavor.data} />}
       />
       {flavor.isPending && <Skeleton height={320} />}
       {missing && (
         <Panel>
-          <EmptyState icon="flavors" title="There is no such flavor">
-            Queues may name a flavor before it is there; they are not active until it is.
+          <EmptyState icon="flavors" title={t`There is no such flavor`}>
+            <Trans>Queues may name a flavor before it is there; they are not active until it is.</Trans>
           </EmptyState>
         </Panel>
       )}
       {flavor.error !== null && !missing && (
         <ErrorState
-          title={`The flavor ${name} cannot be shown`}
+          title={t`The flavor ${name} cannot be shown`}
           message={flavor.error.message}
           onRetry={() => void flavor.refetch()}
         />
@@ -75,14 +81,16 @@ function About({ flavor }: { flavor: ResourceFlavor }) {
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
       {flavor.topology !== "" && (
         <span>
-          topology <TopologyLink name={flavor.topology} />
+          <Trans>
+            topology <TopologyLink name={flavor.topology} />
+          </Trans>
         </span>
       )}
       {flavor.quota_only && (
         <BadgeDot
-          label="Quota only"
+          label={t`Quota only`}
           color="gray"
-          hint="Pods without devices are not placed on its nodes: quota alone decides."
+          hint={t`Pods without devices are not placed on its nodes: quota alone decides.`}
         />
       )}
     </Group>
@@ -91,21 +99,27 @@ function About({ flavor }: { flavor: ResourceFlavor }) {
 
 function Capacity({ flavor }: { flavor: ResourceFlavor }) {
   return (
-    <Panel title="What its nodes have, and what quota promises of it" flush>
+    <Panel title={t`What its nodes have, and what quota promises of it`} flush>
       {flavor.capacity.length === 0 ? (
-        <NoneOf>No quota is given of it, or no node of the cluster is known.</NoneOf>
+        <NoneOf>
+          <Trans>No quota is given of it, or no node of the cluster is known.</Trans>
+        </NoneOf>
       ) : (
         <div className={classes.scroll}>
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>Resource</Table.Th>
-                <Table.Th ta="right">Nodes have</Table.Th>
-                <Table.Th ta="right" title="What pods that are not ours ask for there">
-                  Held by others
+                <Table.Th>
+                  <Trans>Resource</Trans>
                 </Table.Th>
-                <Table.Th ta="right" title="The sum of all nominal quotas">
-                  Promised
+                <Table.Th ta="right">
+                  <Trans>Nodes have</Trans>
+                </Table.Th>
+                <Table.Th ta="right" title={t`What pods that are not ours ask for there`}>
+                  <Trans>Held by others</Trans>
+                </Table.Th>
+                <Table.Th ta="right" title={t`The sum of all nominal quotas`}>
+                  <Trans>Promised</Trans>
                 </Table.Th>
                 <Table.Th />
               </Table.Tr>
@@ -124,14 +138,16 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
                           key={`${kind} ${name}`}
                           fz="xs"
                           c="var(--kw-muted)"
-                          title={`The quota of ${kind} ${name} is computed from what others leave of the nodes`}
+                          title={t`The quota of ${kind} ${name} is computed from what others leave of the nodes`}
                         >
                           {name}: {share}
-                          {headroom !== "0" && `, less ${headroom}`}
+                          {headroom !== "0" && t`, less ${headroom}`}
                         </Text>
                       ))}
                     </Table.Td>
-                    <Table.Td>{exceeded && <BadgeDot label="More than there is" color="orange" />}</Table.Td>
+                    <Table.Td>
+                      {exceeded && <BadgeDot label={t`More than there is`} color="orange" />}
+                    </Table.Td>
                   </Table.Tr>
                 ),
               )}
@@ -147,12 +163,20 @@ function Selection({ flavor }: { flavor: ResourceFlavor }) {
   const labels = Object.entries(flavor.node_labels);
   return (
     <>
-      <Panel title="Node labels" flush>
-        {labels.length === 0 ? <NoneOf>None: it reaches every node.</NoneOf> : <KeyValues rows={labels} />}
+      <Panel title={t`Node labels`} flush>
+        {labels.length === 0 ? (
+          <NoneOf>
+            <Trans>None: it reaches every node.</Trans>
+          </NoneOf>
+        ) : (
+          <KeyValues rows={labels} />
+        )}
       </Panel>
-      <Panel title="Taints" flush>
+      <Panel title={t`Taints`} flush>
         {flavor.node_taints.length === 0 ? (
-          <NoneOf>None: every workload may use it.</NoneOf>
+          <NoneOf>
+            <Trans>None: every workload may use it.</Trans>
+          </NoneOf>
         ) : (
           <KeyValues
             rows={flavor.node_taints.map((taint) => [String(taint.key ?? ""), taintWords(taint)] as const)}
@@ -160,7 +184,7 @@ function Selection({ flavor }: { flavor: ResourceFlavor }) {
         )}
       </Panel>
       {flavor.tolerations.length > 0 && (
-        <Panel title="Tolerations that its pods get">
+        <Panel title={t`Tolerations that its pods get`}>
           {flavor.tolerations.map((toleration) => (
             <Text key={JSON.stringify(toleration)} fz="sm" style={{ overflowWrap: "anywhere" }}>
               {taintWords(toleration)}

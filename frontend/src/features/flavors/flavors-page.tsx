@@ -1,4 +1,6 @@
 /** The flavors: which nodes each reaches, and what quota promises of them; and the topologies. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -24,11 +26,11 @@ export function FlavorsPage() {
   const nodes = useQuery(nodesQuery(cluster));
   return (
     <>
-      <PageHeader title="Flavors" />
+      <PageHeader title={t`Flavors`} />
       {flavors.isPending && <Skeleton height={240} />}
       {flavors.error !== null && (
         <ErrorState
-          title="The flavors cannot be shown"
+          title={t`The flavors cannot be shown`}
           message={flavors.error.message}
           onRetry={() => void flavors.refetch()}
         />
@@ -47,8 +49,10 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
   if (flavors.length === 0) {
     return (
       <Panel>
-        <EmptyState icon="flavors" title="No flavors yet">
-          A ResourceFlavor names the nodes that quota is given of, by their labels. Apply one as a manifest.
+        <EmptyState icon="flavors" title={t`No flavors yet`}>
+          <Trans>
+            A ResourceFlavor names the nodes that quota is given of, by their labels. Apply one as a manifest.
+          </Trans>
         </EmptyState>
       </Panel>
     );
@@ -56,19 +60,29 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
   return (
     <Panel flush>
       <div className={classes.scroll}>
-        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label="Flavors">
+        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label={t`Flavors`}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Flavor</Table.Th>
-              <Table.Th ta="right">Nodes</Table.Th>
-              <Table.Th>Node labels</Table.Th>
-              <Table.Th>Taints</Table.Th>
-              <Table.Th>Topology</Table.Th>
+              <Table.Th>
+                <Trans>Flavor</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Nodes</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Node labels</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Taints</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Topology</Trans>
+              </Table.Th>
               <Table.Th
                 miw={180}
-                title="The resource of which quota promises the largest part of what the nodes have"
+                title={t`The resource of which quota promises the largest part of what the nodes have`}
               >
-                Promised by quota
+                <Trans>Promised by quota</Trans>
               </Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -121,9 +135,9 @@ function Promised({ flavor }: { flavor: ResourceFlavor }) {
       </div>
       {exceeded.length > 0 && (
         <BadgeDot
-          label="More than there is"
+          label={t`More than there is`}
           color="orange"
-          hint={`Quota promises more than the nodes have of ${exceeded.map((each) => each.resource).join(", ")}.`}
+          hint={t`Quota promises more than the nodes have of ${exceeded.map((each) => each.resource).join(", ")}.`}
         />
       )}
     </Group>
@@ -133,14 +147,20 @@ function Promised({ flavor }: { flavor: ResourceFlavor }) {
 function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: ResourceFlavor[] }) {
   if (topologies.length === 0) return null;
   return (
-    <Panel title="Topologies" flush>
+    <Panel title={t`Topologies`} flush>
       <div className={classes.scroll}>
-        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label="Topologies">
+        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label={t`Topologies`}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Topology</Table.Th>
-              <Table.Th>Levels, the widest first</Table.Th>
-              <Table.Th>Flavors</Table.Th>
+              <Table.Th>
+                <Trans>Topology</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Levels, the widest first</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Flavors</Trans>
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

@@ -1,4 +1,6 @@
 /** A topology as a map: its blocks, racks and hosts, with what of each is taken. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { SegmentedControl, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -28,18 +30,22 @@ export function TopologyPage({ name }: { name: string }) {
     <>
       <PageHeader
         title={name}
-        trail={<BackLink to="/flavors">Flavors</BackLink>}
+        trail={
+          <BackLink to="/flavors">
+            <Trans>Flavors</Trans>
+          </BackLink>
+        }
         facts={
           topology !== undefined && (
             <Text fz="sm" c="var(--kw-muted)">
-              Topology by {topology.levels.join(" › ")}
+              <Trans>Topology by {topology.levels.join(" › ")}</Trans>
             </Text>
           )
         }
       />
       {error !== null && (
         <ErrorState
-          title="The topology cannot be shown"
+          title={t`The topology cannot be shown`}
           message={error.message}
           onRetry={() => void Promise.all([topologies.refetch(), nodes.refetch()])}
         />
@@ -47,8 +53,8 @@ export function TopologyPage({ name }: { name: string }) {
       {error === null && (topologies.isPending || nodes.isPending) && <Skeleton height={320} />}
       {topologies.data !== undefined && topology === undefined && (
         <Panel>
-          <EmptyState icon="flavors" title="There is no such topology">
-            It was deleted, or never there.
+          <EmptyState icon="flavors" title={t`There is no such topology`}>
+            <Trans>It was deleted, or never there.</Trans>
           </EmptyState>
         </Panel>
       )}
@@ -72,7 +78,7 @@ function useReached(topology: Topology, nodes: Node[]): Node[] {
 }
 
 function DomainMap({ topology, nodes }: { topology: Topology; nodes: Node[] }) {
-  const [resource, setResource] = useState<MapResource>("GPU memory");
+  const [resource, setResource] = useState<MapResource>("gpu-memory");
   const reached = useReached(topology, nodes);
   const domains = useMemo(
     () => domainsOf(reached, topology.levels, resource),
@@ -85,17 +91,20 @@ function DomainMap({ topology, nodes }: { topology: Topology; nodes: Node[] }) {
   return (
     <Stack gap="md">
       <SegmentedControl
-        aria-label="What the map shows"
+        aria-label={t`What the map shows`}
         size="xs"
-        data={[...MAP_RESOURCES]}
+        data={MAP_RESOURCES.map((name) => ({
+          value: name,
+          label: name === "gpu-memory" ? t`GPU memory` : name,
+        }))}
         value={resource}
         onChange={(value) => setResource(value as MapResource)}
         style={{ alignSelf: "flex-start" }}
       />
       {domains.length === 0 && hosts.length === 0 && (
         <Panel>
-          <EmptyState icon="nodes" title="No node is in it">
-            A node is in a topology if it has a label of each of its levels.
+          <EmptyState icon="nodes" title={t`No node is in it`}>
+            <Trans>A node is in a topology if it has a label of each of its levels.</Trans>
           </EmptyState>
         </Panel>
       )}
@@ -108,7 +117,7 @@ function DomainMap({ topology, nodes }: { topology: Topology; nodes: Node[] }) {
 }
 
 const words = (resource: MapResource, amount: number) =>
-  resource === "GPU memory" ? formatMib(amount) : formatAmountShort(resource, amount);
+  resource === "gpu-memory" ? formatMib(amount) : formatAmountShort(resource, amount);
 
 function DomainView({ domain, resource }: { domain: Domain; resource: MapResource }) {
   const { total } = domain;
@@ -117,8 +126,10 @@ function DomainView({ domain, resource }: { domain: Domain; resource: MapResourc
       <div className={classes.domainHead}>
         <span title={domain.level}>{domain.name}</span>
         <small className="kw-number">
-          {words(resource, domain.free)} of {words(resource, total)} free, at most{" "}
-          {words(resource, domain.freest)} on one node
+          <Trans>
+            {words(resource, domain.free)} of {words(resource, total)} free, at most{" "}
+            {words(resource, domain.freest)} on one node
+          </Trans>
         </small>
       </div>
       {domain.children.length > 0 ? (
@@ -144,7 +155,7 @@ function Hosts({ nodes, resource }: { nodes: Node[]; resource: MapResource }) {
           <div key={node.name} className={classes.host} data-closed={state !== "ready" || undefined}>
             <NodeLink name={node.name} inRow />
             <AmountMeter
-              resource={resource === "GPU memory" ? "gpumem" : resource}
+              resource={resource === "gpu-memory" ? "gpumem" : resource}
               used={used}
               total={total}
             />

@@ -24,7 +24,7 @@ const NODES = [
 ];
 
 it("adds up what the domains of each level have and hold, and leaves out who lacks a label", () => {
-  const [first, second] = domainsOf(NODES, ["block", "rack", HOST], "GPU memory");
+  const [first, second] = domainsOf(NODES, ["block", "rack", HOST], "gpu-memory");
   expect(first).toMatchObject({ name: "b1", used: 110, total: 300, freest: 100 });
   expect(first?.children.map(({ name, used, total }) => [name, used, total])).toEqual([
     ["r1", 110, 200],
@@ -38,7 +38,7 @@ it("adds up what the domains of each level have and hold, and leaves out who lac
 
 it("counts nothing as free on nodes that take no pods", () => {
   const closed = NODES.map((each) => (each.name === "n3" ? { ...each, cordoned: true } : each));
-  const [first] = domainsOf(closed, ["block", HOST], "GPU memory");
+  const [first] = domainsOf(closed, ["block", HOST], "gpu-memory");
   expect(first).toMatchObject({ used: 110, total: 300, free: 90, freest: 90 });
 });
 

@@ -1,10 +1,12 @@
 /** The domains of a topology: what each has and how much of it is taken. */
+
 import type { Node } from "@/api/types";
+import { byName } from "@/lib/language";
 import { parseAmount } from "@/lib/quantity";
 import { nodeState } from "@/lib/words/node-state";
 
 /** What a map can show: how much of it a node has, and how much of that is taken, in base units. */
-export const MAP_RESOURCES = ["GPU memory", "cpu", "memory", "pods"] as const;
+export const MAP_RESOURCES = ["gpu-memory", "cpu", "memory", "pods"] as const;
 export type MapResource = (typeof MAP_RESOURCES)[number];
 
 export interface Held {
@@ -13,7 +15,7 @@ export interface Held {
 }
 
 export function heldOf(node: Node, resource: MapResource): Held {
-  if (resource === "GPU memory") {
+  if (resource === "gpu-memory") {
     return { used: node.device_totals.used_memory_mib, total: node.device_totals.memory_mib };
   }
   return {
@@ -40,8 +42,6 @@ const HOSTNAME = "kubernetes.io/hostname";
 function labelOf(node: Node, level: string): string | undefined {
   return node.labels[level] ?? (level === HOSTNAME ? node.name : undefined);
 }
-
-const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 /**
  * The tree of domains above the hosts: the last level is left out where it is the host itself. Nodes without a label of

@@ -1,4 +1,5 @@
 /** The buttons by which a cluster admin cordons, drains and uncordons a node or a device; each asks first. */
+import { t } from "@lingui/core/macro";
 import { ActionIcon, Button, Group, Menu, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useSuspenseQuery } from "@tanstack/react-query";
@@ -11,33 +12,32 @@ import { Icon, type IconName } from "@/components/icon";
 
 type Step = "cordon" | "drain" | "uncordon";
 
-const STEPS: Record<
+const steps = (): Record<
   Step,
   { label: string; done: string; icon: IconName; consequence: string; change: CordonChange }
-> = {
+> => ({
   cordon: {
-    label: "Cordon",
-    done: "Cordoned",
+    label: t`Cordon`,
+    done: t`Cordoned`,
     icon: "pause",
-    consequence: "No new pods are placed here. Running pods keep running.",
+    consequence: t`No new pods are placed here. Running pods keep running.`,
     change: { cordoned: true },
   },
   drain: {
-    label: "Drain",
-    done: "Draining",
+    label: t`Drain`,
+    done: t`Draining`,
     icon: "stop",
-    consequence:
-      "No new pods are placed here. Workloads that kueueweb placed here are evicted: their pods stop, and they go back to their queues.",
+    consequence: t`No new pods are placed here. Workloads that kueueweb placed here are evicted: their pods stop, and they go back to their queues.`,
     change: { draining: true },
   },
   uncordon: {
-    label: "Uncordon",
-    done: "Uncordoned",
+    label: t`Uncordon`,
+    done: t`Uncordoned`,
     icon: "play",
-    consequence: "New pods can be placed here again.",
+    consequence: t`New pods can be placed here again.`,
     change: { cordoned: false },
   },
-};
+});
 
 /** What may be done next; `state` is undefined where that is not known. */
 export function nextSteps(state: "cordoned" | "draining" | undefined): Step[] {
@@ -64,10 +64,10 @@ export function CordonButtons({ target, name, state }: CordonProps) {
           size="xs"
           variant={step === "drain" ? "light" : "default"}
           {...(step === "drain" ? { color: "red" } : {})}
-          leftSection={<Icon name={STEPS[step].icon} size={14} />}
+          leftSection={<Icon name={steps()[step].icon} size={14} />}
           onClick={() => ask(step)}
         >
-          {STEPS[step].label}
+          {steps()[step].label}
         </Button>
       ))}
       {question}
@@ -83,7 +83,7 @@ export function CordonMenu({ target, name, state }: CordonProps) {
     <>
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" size="sm" aria-label={`Cordon or drain ${name}`}>
+          <ActionIcon variant="subtle" color="gray" size="sm" aria-label={t`Cordon or drain ${name}`}>
             <Icon name="more" size={16} />
           </ActionIcon>
         </Menu.Target>
@@ -91,11 +91,11 @@ export function CordonMenu({ target, name, state }: CordonProps) {
           {nextSteps(state).map((step) => (
             <Menu.Item
               key={step}
-              leftSection={<Icon name={STEPS[step].icon} size={14} />}
+              leftSection={<Icon name={steps()[step].icon} size={14} />}
               {...(step === "drain" ? { color: "red" } : {})}
               onClick={() => ask(step)}
             >
-              {STEPS[step].label}
+              {steps()[step].label}
             </Menu.Item>
           ))}
         </Menu.Dropdown>
@@ -124,7 +124,7 @@ interface QuestionProps {
 
 function Question({ target, name, step, onClose }: QuestionProps) {
   const cordon = useCordon(useCluster(), target);
-  const { label, consequence, change } = STEPS[step];
+  const { label, consequence, change } = steps()[step];
   return (
     <ConfirmDialog
       action={label}
@@ -135,7 +135,7 @@ function Question({ target, name, step, onClose }: QuestionProps) {
       onConfirm={() =>
         cordon.mutate(change, {
           onSuccess: () => {
-            notifications.show({ color: "teal", title: STEPS[step].done, message: name });
+            notifications.show({ color: "teal", title: steps()[step].done, message: name });
             onClose();
           },
         })

@@ -1,4 +1,6 @@
 /** One device: what it is, how full it is, and each slice with its holder. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Code, Drawer, Group, Stack, Table, Text } from "@mantine/core";
 import type { LiveDevice, LiveSlice } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
@@ -8,9 +10,10 @@ import { TextLink } from "@/components/link";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
+import { partsWord } from "@/lib/words/device-words";
 import { CordonButtons } from "./cordon";
 import { DeviceUse } from "./device-use";
-import { GPU_STATE_LOOKS } from "./gpu-state";
+import { gpuStateLooks } from "./gpu-state";
 import classes from "./gpus.module.css";
 import { deviceTitle, formatCores } from "./units";
 
@@ -22,12 +25,12 @@ export interface DeviceDrawerProps {
 }
 
 export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
-  const title = device === undefined ? "Device" : deviceTitle(device);
+  const title = device === undefined ? t`Device` : deviceTitle(device);
   return (
     <Drawer opened={uuid !== undefined} onClose={onClose} position="right" size="lg" title={<b>{title}</b>}>
       {device === undefined ? (
-        <EmptyState icon="gpus" title="This device is gone">
-          No node registers {uuid} any more.
+        <EmptyState icon="gpus" title={t`This device is gone`}>
+          <Trans>No node registers {uuid} any more.</Trans>
         </EmptyState>
       ) : (
         <Stack data-live>
@@ -35,14 +38,14 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
           <Use
             device={device}
             of="memory_mib"
-            label="Memory"
+            label={t`Memory`}
             used={device.used_memory_mib}
             total={device.memory_mib}
           />
           <Use
             device={device}
             of="cores_percent"
-            label="Cores"
+            label={t`Cores`}
             used={device.used_cores_percent}
             total={device.cores_percent}
             own={device.units.cores_unit === "%" ? undefined : formatCores(device.units)}
@@ -62,7 +65,7 @@ function cordonState(device: LiveDevice): "cordoned" | "draining" | undefined {
 }
 
 function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
-  const { label, color, meaning } = GPU_STATE_LOOKS[gpuState(device)];
+  const { label, color, meaning } = gpuStateLooks()[gpuState(device)];
   return (
     <Stack gap={6}>
       <Group gap="xs">
@@ -73,11 +76,13 @@ function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
       </Group>
       <Code style={{ overflowWrap: "anywhere" }}>{uuid}</Code>
       <Text fz="sm" c="var(--kw-muted)">
-        on{" "}
-        <TextLink to="/gpus" search={{ node: device.node }} fz="inherit" underline="always">
-          {device.node}
-        </TextLink>
-        , {device.used_slots} of {device.slots} {device.units.parts} taken
+        <Trans>
+          on{" "}
+          <TextLink to="/gpus" search={{ node: device.node }} fz="inherit" underline="always">
+            {device.node}
+          </TextLink>
+          , {device.used_slots} of {device.slots} {partsWord(device.units.parts)} taken
+        </Trans>
       </Text>
     </Stack>
   );
@@ -95,7 +100,7 @@ interface UseProps {
 
 function Use({ device, of, label, used, total, own }: UseProps) {
   const format = (value: number) => (of === "memory_mib" ? formatMib(value) : `${value} %`);
-  const amounts = `${format(used)} of ${format(total)}`;
+  const amounts = t`${format(used)} of ${format(total)}`;
   return (
     <div>
       <Group justify="space-between" mb={4}>
@@ -113,7 +118,7 @@ function Use({ device, of, label, used, total, own }: UseProps) {
         segments={device.slices.map((slice) => ({
           value: slice[of],
           color: tenantColor(slice.namespace),
-          label: `${slice.workload ?? "occupied"}: ${format(slice[of])}`,
+          label: `${slice.workload ?? t`occupied`}: ${format(slice[of])}`,
         }))}
       />
     </div>
@@ -122,16 +127,22 @@ function Use({ device, of, label, used, total, own }: UseProps) {
 
 function SliceTable({ device }: { device: LiveDevice }) {
   if (device.slices.length === 0) {
-    return <EmptyState icon="check" title="Nobody holds a slice of this device" />;
+    return <EmptyState icon="check" title={t`Nobody holds a slice of this device`} />;
   }
   return (
     <div className={classes.scroll}>
       <Table fz="sm" verticalSpacing={7} layout="auto">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>Holder</Table.Th>
-            <Table.Th ta="right">Memory</Table.Th>
-            <Table.Th ta="right">Cores</Table.Th>
+            <Table.Th>
+              <Trans>Holder</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Memory</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Cores</Trans>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -143,7 +154,7 @@ function SliceTable({ device }: { device: LiveDevice }) {
               </Table.Td>
               <Table.Td ta="right">{formatMib(slice.memory_mib)}</Table.Td>
               <Table.Td ta="right">
-                {slice.cores_percent === 0 ? "not limited" : `${slice.cores_percent} %`}
+                {slice.cores_percent === 0 ? t`not limited` : `${slice.cores_percent} %`}
               </Table.Td>
             </Table.Tr>
           ))}
@@ -168,10 +179,10 @@ function Holder({ slice }: { slice: LiveSlice }) {
   );
   if (slice.workload === null) {
     return (
-      <>
+      <Trans>
         {dot}
         occupied: a holder that is not yours to see, or none of ours
-      </>
+      </Trans>
     );
   }
   const [namespace = "", name = ""] = slice.workload.split("/");

@@ -1,4 +1,6 @@
 /** What a device really did in the last hour, beside what is held of it. Without a monitor there is no number, not 0. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Skeleton, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -14,18 +16,20 @@ export function DeviceUse({ uuid, memoryMib }: { uuid: string; memoryMib: number
   if (rows.length === 0) {
     return (
       <Text fz="sm" c="var(--kw-muted)">
-        Use in the last hour: no data.{" "}
-        {samples.error === null ? "No monitor reports this device." : samples.error.message}
+        <Trans>
+          Use in the last hour: no data.{" "}
+          {samples.error === null ? t`No monitor reports this device.` : samples.error.message}
+        </Trans>
       </Text>
     );
   }
   return (
     <div>
       <Text fz="sm" fw={550} mb={4}>
-        Use in the last hour
+        <Trans>Use in the last hour</Trans>
       </Text>
       <TimeSeries
-        label="Use of the device in the last hour"
+        label={t`Use of the device in the last hour`}
         times={rows.map((row) => Date.parse(row.at) / 1000)}
         version={rows.at(-1)?.at}
         format={percent}
@@ -33,12 +37,12 @@ export function DeviceUse({ uuid, memoryMib }: { uuid: string; memoryMib: number
         height={140}
         lines={[
           {
-            label: "Cores busy",
+            label: t`Cores busy`,
             color: "var(--kw-used)",
             values: rows.map((row) => row.utilization_percent),
           },
           {
-            label: "Memory in use",
+            label: t`Memory in use`,
             color: "var(--kw-borrowed)",
             values: rows.map((row) =>
               row.memory_used_mib === null ? null : (100 * row.memory_used_mib) / memoryMib,

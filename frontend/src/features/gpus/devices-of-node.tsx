@@ -1,4 +1,5 @@
 /** The devices of one node and who holds them, on the node's page. */
+import { t } from "@lingui/core/macro";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useLive } from "@/api/cluster";
@@ -20,7 +21,7 @@ export function DevicesOfNode({ node }: { node: string }) {
   );
   if (group === undefined) return null;
   return (
-    <Panel title="Devices and who holds them" data-live>
+    <Panel title={t`Devices and who holds them`} data-live>
       <NodeDevices
         group={group}
         fault={undefined}

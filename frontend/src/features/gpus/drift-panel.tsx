@@ -1,4 +1,6 @@
 /** Where the cluster says something else than what was decided; nothing is shown while they agree. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -13,13 +15,13 @@ export function DriftPanel() {
   if (drift.error !== null) {
     return (
       <Text fz="sm" c="var(--kw-over)" role="alert">
-        Whether the cluster agrees with what was decided is unknown: {drift.error.message}
+        <Trans>Whether the cluster agrees with what was decided is unknown: {drift.error.message}</Trans>
       </Text>
     );
   }
   if (rows.length === 0) return null;
   return (
-    <Panel title="Drift: the cluster differs from what was decided" w="100%" flush>
+    <Panel title={t`Drift: the cluster differs from what was decided`} w="100%" flush>
       <div className={classes.scroll}>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Tbody>
@@ -38,7 +40,7 @@ export function DriftPanel() {
                   {row.message}
                   {row.holders.length > 0 && (
                     <Text fz="xs" c="var(--kw-muted)">
-                      held by {row.holders.join(", ")}
+                      <Trans>held by {row.holders.join(", ")}</Trans>
                     </Text>
                   )}
                 </Table.Td>

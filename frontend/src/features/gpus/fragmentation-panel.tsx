@@ -1,4 +1,6 @@
 /** How much of what is idle could not be used, and the largest request that still fits. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Skeleton, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -7,6 +9,7 @@ import type { LargestRequest } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
+import { numbers } from "@/lib/language";
 import { formatMib, formatShare } from "@/lib/quantity";
 import classes from "./gpus.module.css";
 
@@ -14,11 +17,11 @@ export function FragmentationPanel() {
   const fragmentation = useQuery(fragmentationQuery(useCluster()));
   const report = fragmentation.data?.cluster;
   return (
-    <Panel title="Fragmentation" w="100%" flush>
+    <Panel title={t`Fragmentation`} w="100%" flush>
       {fragmentation.isPending && <Skeleton height={140} m="md" />}
       {fragmentation.error !== null && (
         <ErrorState
-          title="The fragmentation cannot be shown"
+          title={t`The fragmentation cannot be shown`}
           message={fragmentation.error.message}
           onRetry={() => void fragmentation.refetch()}
         />
@@ -41,14 +44,14 @@ function milli(value: number | null): number | null {
   return value === null ? null : value / 1000;
 }
 
-const DEVICES = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const oneDecimal = numbers({ maximumFractionDigits: 1 });
 
 /** In devices' worth of memory. */
 function Idle({ idle, fragmented, devices }: { idle: number; fragmented: number | null; devices: number }) {
   const sentence =
     fragmented === null
-      ? `${DEVICES.format(idle)} of ${devices} devices' worth of memory is idle; how much of it could not be used is known once pods have run.`
-      : `${DEVICES.format(idle)} of ${devices} devices' worth of memory is idle; ${DEVICES.format(fragmented)} of that (${formatShare(fragmented, idle)}) is out of reach of a typical pod: the piece is too small, or its node is out of cpu or memory.`;
+      ? t`${oneDecimal(idle)} of ${devices} devices' worth of memory is idle; how much of it could not be used is known once pods have run.`
+      : t`${oneDecimal(idle)} of ${devices} devices' worth of memory is idle; ${oneDecimal(fragmented)} of that (${formatShare(fragmented, idle)}) is out of reach of a typical pod: the piece is too small, or its node is out of cpu or memory.`;
   return (
     <div style={{ padding: "4px 16px 12px" }}>
       <Text fz="sm" mb={6}>
@@ -60,7 +63,7 @@ function Idle({ idle, fragmented, devices }: { idle: number; fragmented: number 
         total={devices}
         segments={[
           { value: devices - idle, color: "var(--kw-used)", label: "held" },
-          { value: fragmented ?? 0, color: "var(--kw-borrowed)", label: "idle, in pieces", striped: true },
+          { value: fragmented ?? 0, color: "var(--kw-borrowed)", label: t`idle, in pieces`, striped: true },
         ]}
       />
     </div>
@@ -76,10 +79,12 @@ function LargestTable({ largest }: { largest: LargestRequest[] }) {
       <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>Largest request that fits one node</Table.Th>
+            <Table.Th>
+              <Trans>Largest request that fits one node</Trans>
+            </Table.Th>
             {counts.map((count) => (
               <Table.Th key={count} ta="right">
-                {count === 1 ? "1 device" : `${count} devices, each`}
+                {plural(count, { one: "# device", other: "# devices, each" })}
               </Table.Th>
             ))}
           </Table.Tr>
@@ -106,12 +111,12 @@ function LargestCell({ found }: { found: LargestRequest | undefined }) {
   if (found === undefined || !found.fits || found.memory_mib === 0) {
     return (
       <Table.Td ta="right" c="var(--kw-muted)">
-        none
+        <Trans>none</Trans>
       </Table.Td>
     );
   }
   return (
-    <Table.Td ta="right" title={`on ${found.node}`}>
+    <Table.Td ta="right" title={t`on ${found.node}`}>
       {formatMib(found.memory_mib)}, {found.cores_percent} %
     </Table.Td>
   );

@@ -1,4 +1,6 @@
 /** The filters above the devices; each stands in the URL. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { Icon } from "@/components/icon";
@@ -29,18 +31,18 @@ export function GpuFilterBar({ entries, filters, view, onFilter }: GpuFilterBarP
     <Group gap="xs" mb="sm">
       <TextInput
         type="search"
-        aria-label="Search nodes"
-        placeholder="Search nodes  ( / )"
+        aria-label={t`Search nodes`}
+        placeholder={t`Search nodes  ( / )`}
         size="xs"
         w={190}
         leftSection={<Icon name="search" size={14} />}
         value={node ?? ""}
         onChange={(event) => set({ node: event.currentTarget.value })}
       />
-      <Choice label="Vendor" names={vendors} value={vendor} onChoose={(name) => set({ vendor: name })} />
-      <Choice label="Type" names={types} value={type} onChoose={(name) => set({ type: name })} />
+      <Choice label={t`Vendor`} names={vendors} value={vendor} onChoose={(name) => set({ vendor: name })} />
+      <Choice label={t`Type`} names={types} value={type} onChoose={(name) => set({ type: name })} />
       <Choice
-        label="Namespace"
+        label={t`Namespace`}
         names={namespaces}
         value={namespace}
         onChoose={(name) => set({ namespace: name })}
@@ -52,16 +54,16 @@ export function GpuFilterBar({ entries, filters, view, onFilter }: GpuFilterBarP
           leftSection={<Icon name="close" size={13} />}
           onClick={() => onFilter(filters.view === undefined ? {} : { view: filters.view })}
         >
-          Clear
+          <Trans>Clear</Trans>
         </Button>
       )}
       <SegmentedControl
-        aria-label="View"
+        aria-label={t`View`}
         size="xs"
         ml="auto"
         data={[
-          { value: "detailed", label: "Detailed" },
-          { value: "compact", label: "Compact" },
+          { value: "detailed", label: t`Detailed` },
+          { value: "compact", label: t`Compact` },
         ]}
         value={view}
         onChange={(chosen) => set({ view: chosen })}

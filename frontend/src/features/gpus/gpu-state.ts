@@ -1,11 +1,12 @@
 /** The states of a device: labels, colours and meaning, defined here and nowhere else. */
+import { t } from "@lingui/core/macro";
 import type { GpuState } from "@/lib/url/gpu-filters";
 import type { StatusLook } from "@/lib/words/workload-status";
 
-export const GPU_STATE_LOOKS: Record<GpuState, StatusLook> = {
-  free: { label: "Free", color: "teal", meaning: "nobody holds a slice" },
-  shared: { label: "Shared", color: "indigo", meaning: "held, with room left" },
-  full: { label: "Full", color: "yellow", meaning: "no slice fits any more" },
-  cordoned: { label: "Cordoned", color: "gray", meaning: "closed to new slices" },
-  unhealthy: { label: "Unhealthy", color: "red", meaning: "takes no new slice" },
-};
+export const gpuStateLooks = (): Record<GpuState, StatusLook> => ({
+  free: { label: t`Free`, color: "teal", meaning: t`nobody holds a slice` },
+  shared: { label: t`Shared`, color: "indigo", meaning: t`held, with room left` },
+  full: { label: t`Full`, color: "yellow", meaning: t`no slice fits any more` },
+  cordoned: { label: t`Cordoned`, color: "gray", meaning: t`closed to new slices` },
+  unhealthy: { label: t`Unhealthy`, color: "red", meaning: t`takes no new slice` },
+});

@@ -1,4 +1,6 @@
 /** Every device of every node, and who holds which slice of it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Box, Button, Group, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
@@ -33,7 +35,7 @@ export function GpusPage({ filters, onFilter, history }: GpusPageProps) {
   const devices = useLive((live) => live.data?.devices);
   return (
     <>
-      <PageHeader title="GPUs" />
+      <PageHeader title={t`GPUs`} />
       {devices === undefined ? (
         <Skeleton height={400} />
       ) : (
@@ -63,8 +65,11 @@ function Devices({
   if (all.length === 0) {
     return (
       <Panel>
-        <EmptyState icon="gpus" title="No GPUs are registered">
-          Devices appear here when nodes carry HAMi's register annotations. Without any, quota alone decides.
+        <EmptyState icon="gpus" title={t`No GPUs are registered`}>
+          <Trans>
+            Devices appear here when nodes carry HAMi's register annotations. Without any, quota alone
+            decides.
+          </Trans>
         </EmptyState>
       </Panel>
     );
@@ -85,10 +90,10 @@ function Devices({
         <Panel>
           <EmptyState
             icon="filter"
-            title="No device matches these filters"
+            title={t`No device matches these filters`}
             action={
               <Button variant="light" size="xs" mt="xs" onClick={() => onFilter({ view })}>
-                Clear all filters
+                <Trans>Clear all filters</Trans>
               </Button>
             }
           />

@@ -1,4 +1,6 @@
 /** What is left of the devices that the filters show: whole ones and pieces, by type. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table } from "@mantine/core";
 import { useMemo } from "react";
 import { Panel } from "@/components/panel";
@@ -10,17 +12,25 @@ export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
   const rows = useMemo(() => headroom(entries), [entries]);
   if (rows.length === 0) return null;
   return (
-    <Panel title="What is left, by device type" flush w="100%">
+    <Panel title={t`What is left, by device type`} flush w="100%">
       <div className={classes.scroll} data-live>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Type</Table.Th>
-              <Table.Th ta="right">Devices</Table.Th>
-              <Table.Th ta="right">Wholly free</Table.Th>
-              <Table.Th ta="right">Free memory</Table.Th>
-              <Table.Th ta="right" title="Free memory on devices that are shared: it fits slices only">
-                of it on shared devices
+              <Table.Th>
+                <Trans>Type</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Devices</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Wholly free</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Free memory</Trans>
+              </Table.Th>
+              <Table.Th ta="right" title={t`Free memory on devices that are shared: it fits slices only`}>
+                <Trans>of it on shared devices</Trans>
               </Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -1,4 +1,7 @@
 /** One node with its devices. Large clusters have thousands of devices: a node draws again only when one of its own changed. */
+
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, Text } from "@mantine/core";
 import { memo } from "react";
 import type { LiveDevice } from "@/api/types";
@@ -6,7 +9,9 @@ import { Icon } from "@/components/icon";
 import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
+import { partsWord } from "@/lib/words/device-words";
 import { CordonMenu } from "./cordon";
+import { gpuStateLooks } from "./gpu-state";
 import classes from "./gpus.module.css";
 import type { DeviceEntry, NodeGroup } from "./summary";
 import { deviceTitle, formatCores, formatCoresShort, sliceShare } from "./units";
@@ -30,7 +35,7 @@ export const NodeDevices = memo(
       <section
         className={bare ? undefined : classes.node}
         data-compact={compact || undefined}
-        aria-label={`Node ${group.node}`}
+        aria-label={t`Node ${group.node}`}
       >
         {!bare && <NodeHead group={group} fault={fault} compact={compact} />}
         <div className={compact ? classes.compactDevices : classes.devices}>
@@ -94,11 +99,11 @@ interface DeviceProps {
 }
 
 function describe({ device }: DeviceEntry): string {
-  const state = gpuState(device);
+  const state = gpuStateLooks()[gpuState(device)].label;
   const cores =
-    device.units.cores_unit === "%" ? `${device.used_cores_percent} % of cores` : formatCores(device.units);
-  const held = `${formatMib(device.used_memory_mib)} of ${formatMib(device.memory_mib)} and ${cores} held`;
-  return `${deviceTitle(device)}, ${device.type}: ${state}, ${held} in ${device.slices.length} ${device.slices.length === 1 ? "slice" : "slices"}`;
+    device.units.cores_unit === "%" ? t`${device.used_cores_percent} % of cores` : formatCores(device.units);
+  const held = t`${formatMib(device.used_memory_mib)} of ${formatMib(device.memory_mib)} and ${cores} held`;
+  return t`${deviceTitle(device)}, ${device.type}: ${state}, ${held} in ${plural(device.slices.length, { one: "# slice", other: "# slices" })}`;
 }
 
 function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
@@ -115,10 +120,10 @@ function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
         <b>{device.index}</b>
         {!device.health && (
           <span className={classes.ill}>
-            <Icon name="alert" size={13} /> unhealthy
+            <Icon name="alert" size={13} /> <Trans>unhealthy</Trans>
           </span>
         )}
-        <span className="kw-number" title={`${device.units.parts} taken`}>
+        <span className="kw-number" title={t`${partsWord(device.units.parts)} taken`}>
           {device.used_slots}/{device.slots}
         </span>
       </span>
@@ -156,7 +161,7 @@ function Slices({ device, of, total, highlight, height }: SlicesProps) {
           // A slice has no identity of its own; its place is as good as any.
           // biome-ignore lint/suspicious/noArrayIndexKey: see above
           key={place}
-          title={`${slice.workload ?? "occupied"}: ${formatMib(slice.memory_mib)}, ${slice.cores_percent} % of cores`}
+          title={t`${slice.workload ?? t`occupied`}: ${formatMib(slice.memory_mib)}, ${slice.cores_percent} % of cores`}
           data-faded={(highlight !== undefined && slice.namespace !== highlight) || undefined}
           style={{
             width: `${(of === "memory_mib" ? sliceShare(device, slice[of]) : slice[of] / scale) * 100}%`,

@@ -3,7 +3,7 @@ import { UnstyledButton } from "@mantine/core";
 import { useMemo } from "react";
 import { formatCount } from "@/lib/quantity";
 import { GPU_STATES, type GpuFilters, type GpuState } from "@/lib/url/gpu-filters";
-import { GPU_STATE_LOOKS } from "./gpu-state";
+import { gpuStateLooks } from "./gpu-state";
 import classes from "./gpus.module.css";
 import { countStates, type DeviceEntry } from "./summary";
 
@@ -27,11 +27,11 @@ export function StateCounts({ entries, filters, onFilter }: StateCountsProps) {
           className={classes.state}
           aria-pressed={filters.state === state}
           onClick={() => choose(state)}
-          style={{ ["--state" as string]: `var(--mantine-color-${GPU_STATE_LOOKS[state].color}-filled)` }}
+          style={{ ["--state" as string]: `var(--mantine-color-${gpuStateLooks()[state].color}-filled)` }}
         >
           <b className="kw-number">{formatCount(counts[state])}</b>
-          <span>{GPU_STATE_LOOKS[state].label}</span>
-          <small>{GPU_STATE_LOOKS[state].meaning}</small>
+          <span>{gpuStateLooks()[state].label}</span>
+          <small>{gpuStateLooks()[state].meaning}</small>
         </UnstyledButton>
       ))}
     </div>

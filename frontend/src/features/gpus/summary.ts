@@ -1,7 +1,9 @@
 /** What the GPU page adds up from the live devices. */
+import { t } from "@lingui/core/macro";
 import type { LiveDevice, Node } from "@/api/types";
+import { byName } from "@/lib/language";
 import { GPU_STATES, type GpuState, gpuState } from "@/lib/url/gpu-filters";
-import { NODE_STATE_LOOKS, nodeState } from "@/lib/words/node-state";
+import { nodeState, nodeStateLooks } from "@/lib/words/node-state";
 
 export interface DeviceEntry {
   uuid: string;
@@ -12,8 +14,6 @@ export interface NodeGroup {
   node: string;
   entries: DeviceEntry[];
 }
-
-const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 /** The devices by node, nodes by name, devices by index. */
 export function groupByNode(entries: readonly DeviceEntry[]): NodeGroup[] {
@@ -38,8 +38,8 @@ export function nodeFaults(
   const faults = new Map<string, string>();
   for (const node of nodes) {
     const state = nodeState(node);
-    if (state === "cordoned" && !node.cordoned) faults.set(node.name, "cordoned in the cluster");
-    else if (state !== "ready") faults.set(node.name, NODE_STATE_LOOKS[state].label.toLowerCase());
+    if (state === "cordoned" && !node.cordoned) faults.set(node.name, t`cordoned in the cluster`);
+    else if (state !== "ready") faults.set(node.name, nodeStateLooks()[state].label.toLowerCase());
   }
   return faults;
 }

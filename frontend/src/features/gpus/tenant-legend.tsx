@@ -1,4 +1,5 @@
 /** Which colour is whose, and how much memory each tenant holds; a click shows only their devices. */
+import { t } from "@lingui/core/macro";
 import { UnstyledButton } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { formatMib } from "@/lib/quantity";
@@ -23,7 +24,7 @@ export function TenantLegend({ entries, chosen, onChoose }: TenantLegendProps) {
     (a.namespace ?? "~").localeCompare(b.namespace ?? "~"),
   );
   return (
-    <fieldset className={classes.legend} aria-label="Tenants" data-live>
+    <fieldset className={classes.legend} aria-label={t`Tenants`} data-live>
       {shown.map(({ namespace, memoryMib }) => (
         <UnstyledButton
           key={namespace ?? ""}
@@ -33,13 +34,13 @@ export function TenantLegend({ entries, chosen, onChoose }: TenantLegendProps) {
           onClick={() => onChoose(namespace === null || namespace === chosen ? undefined : namespace)}
         >
           <i style={{ background: tenantColor(namespace) }} />
-          {namespace ?? "occupied by others"}
+          {namespace ?? t`occupied by others`}
           <span className="kw-number">{formatMib(memoryMib)}</span>
         </UnstyledButton>
       ))}
       {found.length > MOST && (
         <UnstyledButton className={classes.tenant} onClick={() => setAll(!all)}>
-          {all ? "fewer" : `and ${found.length - MOST} more`}
+          {all ? t`fewer` : t`and ${found.length - MOST} more`}
         </UnstyledButton>
       )}
     </fieldset>

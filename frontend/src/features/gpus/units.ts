@@ -1,11 +1,13 @@
 /** A device's amounts in its vendor's own words: compute units, AI cores, dies, MIG instances, DRS slices. */
+import { t } from "@lingui/core/macro";
 import type { LiveDevice } from "@/api/types";
+import { coresWord, deviceWord } from "@/lib/words/device-words";
 
 type Units = LiveDevice["units"];
 
 /** "30 %", or "76 of 304 compute units". */
 export function formatCores({ cores_unit, cores, used_cores }: Units): string {
-  return cores_unit === "%" ? `${used_cores} %` : `${used_cores} of ${cores} ${cores_unit}`;
+  return cores_unit === "%" ? `${used_cores} %` : t`${used_cores} of ${cores} ${coresWord(cores_unit)}`;
 }
 
 /** The same where room is scarce: "30 %", or "76/304". */
@@ -23,6 +25,6 @@ export function sliceShare(device: LiveDevice, memoryMib: number): number {
 
 /** "Device 3 of gpu-node-01", or "Die 3 of vastai-va16". */
 export function deviceTitle(device: LiveDevice): string {
-  const word = device.units.device;
-  return `${word.charAt(0).toUpperCase()}${word.slice(1)} ${device.index} of ${device.node}`;
+  const word = deviceWord(device.units.device);
+  return t`${word.charAt(0).toUpperCase()}${word.slice(1)} ${device.index} of ${device.node}`;
 }

@@ -1,4 +1,5 @@
 /** What is held of devices and what of it is really used, below what there is. */
+import { t } from "@lingui/core/macro";
 import type { Metric } from "@/api/history";
 import type { LiveData } from "@/api/types";
 import { formatMib } from "@/lib/quantity";
@@ -32,49 +33,48 @@ export function deviceTail({ totals }: LiveData) {
 const HELD = "var(--kw-used)";
 const USED = "var(--mantine-color-teal-6)";
 const LIMIT = "var(--kw-muted)";
-const EMPTY = "No device was registered in this time.";
-
 /** Of a queue there is no total: what a line is not in the data is not drawn. */
 export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: boolean }) {
+  const empty = t`No device was registered in this time.`;
   return (
     <>
       <HistoryChart
         {...frame}
-        title="GPU memory"
+        title={t`GPU memory`}
         format={formatMib}
         binary
         lines={[
-          { metric: "memory_mib", label: "Total", color: LIMIT, limit: true },
-          { metric: "memory_held_mib", label: "Held", color: HELD, fill: true },
-          { metric: "memory_used_mib", label: "Really used", color: USED },
+          { metric: "memory_mib", label: t`Total`, color: LIMIT, limit: true },
+          { metric: "memory_held_mib", label: t`Held`, color: HELD, fill: true },
+          { metric: "memory_used_mib", label: t`Really used`, color: USED },
         ]}
-        empty={EMPTY}
+        empty={empty}
       />
       {cores && (
         <HistoryChart
           {...frame}
-          title="GPU cores, in devices"
+          title={t`GPU cores, in devices`}
           format={(value) => formatAverage(value / 100)}
           atLeast={100}
           lines={[
-            { metric: "cores_percent", label: "Total", color: LIMIT, limit: true },
-            { metric: "cores_held_percent", label: "Held", color: HELD, fill: true },
-            { metric: "cores_used_percent", label: "Really used", color: USED },
+            { metric: "cores_percent", label: t`Total`, color: LIMIT, limit: true },
+            { metric: "cores_held_percent", label: t`Held`, color: HELD, fill: true },
+            { metric: "cores_used_percent", label: t`Really used`, color: USED },
           ]}
-          empty={EMPTY}
+          empty={empty}
         />
       )}
       <HistoryChart
         {...frame}
-        title="Devices held, by the larger share"
+        title={t`Devices held, by the larger share`}
         format={formatAverage}
         lines={[
-          { metric: "devices", label: "Total", color: LIMIT, limit: true },
-          { metric: "devices_held", label: "Held", color: HELD, fill: true },
-          { metric: "devices_idle", label: "Held and idle", color: "var(--mantine-color-red-6)" },
-          { metric: "devices_stranded", label: "Stranded", color: "var(--mantine-color-orange-6)" },
+          { metric: "devices", label: t`Total`, color: LIMIT, limit: true },
+          { metric: "devices_held", label: t`Held`, color: HELD, fill: true },
+          { metric: "devices_idle", label: t`Held and idle`, color: "var(--mantine-color-red-6)" },
+          { metric: "devices_stranded", label: t`Stranded`, color: "var(--mantine-color-orange-6)" },
         ]}
-        empty={EMPTY}
+        empty={empty}
       />
     </>
   );

@@ -1,4 +1,6 @@
 /** One chart of a page's history: drawn, or as a table for who reads it better that way. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { ActionIcon, ScrollArea, Skeleton, Table, Tooltip } from "@mantine/core";
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import type { TimeSeriesLine } from "@/components/figures/time-series";
@@ -42,7 +44,7 @@ export interface HistoryChartProps {
 }
 
 export function HistoryChart(props: HistoryChartProps) {
-  const { title, series, aside, empty = "Nothing was measured in this time." } = props;
+  const { title, series, aside, empty = t`Nothing was measured in this time.` } = props;
   const [asTable, setAsTable] = useState(false);
   const lines = series === undefined ? [] : drawn(series, props.lines);
   const known = lines.some(({ values }) => values.some((value) => value !== null));
@@ -52,12 +54,12 @@ export function HistoryChart(props: HistoryChartProps) {
       aside={
         <>
           {aside}
-          <Tooltip label={asTable ? "Show as chart" : "Show as table"}>
+          <Tooltip label={asTable ? t`Show as chart` : t`Show as table`}>
             <ActionIcon
               variant="subtle"
               color="gray"
               size="sm"
-              aria-label={`${title}: ${asTable ? "show as chart" : "show as table"}`}
+              aria-label={`${title}: ${asTable ? t`show as chart` : t`show as table`}`}
               onClick={() => setAsTable(!asTable)}
             >
               <Icon name={asTable ? "reports" : "table"} size={15} />
@@ -66,7 +68,7 @@ export function HistoryChart(props: HistoryChartProps) {
         </>
       }
     >
-      {series === undefined && <Skeleton height={HEIGHT + 26} aria-label={`${title}: loading`} />}
+      {series === undefined && <Skeleton height={HEIGHT + 26} aria-label={t`${title}: loading`} />}
       {series !== undefined && !known && (
         <div className={classes.empty} style={{ height: HEIGHT + 26 }}>
           {empty}
@@ -86,7 +88,7 @@ export function HistoryChart(props: HistoryChartProps) {
             binary={props.binary === true}
             atLeast={props.atLeast ?? 1}
             height={HEIGHT}
-            spanSeconds={RANGES[props.range].seconds}
+            spanSeconds={RANGES[props.range]}
             cursor={CURSOR}
           />
         </Suspense>
@@ -124,7 +126,9 @@ function ValueTable({ title, times, lines, format }: ValueTableProps) {
       <Table stickyHeader verticalSpacing={2}>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>Time</Table.Th>
+            <Table.Th>
+              <Trans>Time</Trans>
+            </Table.Th>
             {lines.map(({ label }) => (
               <Table.Th key={label} ta="right">
                 {label}
@@ -140,7 +144,7 @@ function ValueTable({ title, times, lines, format }: ValueTableProps) {
                 const value = values[place];
                 return (
                   <Table.Td key={label} ta="right">
-                    {value === null || value === undefined ? "no data" : format(value)}
+                    {value === null || value === undefined ? t`no data` : format(value)}
                   </Table.Td>
                 );
               })}

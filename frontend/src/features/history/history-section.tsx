@@ -1,4 +1,6 @@
 /** The charts of a page below one heading, with the range that they share. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
@@ -13,10 +15,10 @@ export interface HistorySectionProps {
 
 export function HistorySection({ error, onRetry, children }: HistorySectionProps) {
   return (
-    <section aria-label="History">
+    <section aria-label={t`History`}>
       <div className={classes.head}>
         <h2 className={classes.title} style={{ margin: 0 }}>
-          History
+          <Trans>History</Trans>
         </h2>
         <RangePicker />
       </div>
@@ -24,7 +26,7 @@ export function HistorySection({ error, onRetry, children }: HistorySectionProps
         <div className={classes.grid}>{children}</div>
       ) : (
         <Panel>
-          <ErrorState title="The history cannot be shown" message={error.message} onRetry={onRetry} />
+          <ErrorState title={t`The history cannot be shown`} message={error.message} onRetry={onRetry} />
         </Panel>
       )}
     </section>

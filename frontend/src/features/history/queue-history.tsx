@@ -1,4 +1,5 @@
 /** The history of one ClusterQueue, cohort or LocalQueue: workloads, quota and devices. */
+import { t } from "@lingui/core/macro";
 import { NativeSelect } from "@mantine/core";
 import { useCallback, useState } from "react";
 import type { HistoryScope, Metric } from "@/api/history";
@@ -35,9 +36,9 @@ export function QueueHistory({ scope, name }: QueueHistoryProps) {
       {scope !== "local_queue" && (
         <HistoryChart
           {...frame}
-          title="Weighted share, in thousandths of what the cohort lends"
+          title={t`Weighted share, in thousandths of what the cohort lends`}
           format={formatAverage}
-          lines={[{ metric: "share", label: "Share", color: "var(--kw-borrowed)", fill: true }]}
+          lines={[{ metric: "share", label: t`Share`, color: "var(--kw-borrowed)", fill: true }]}
         />
       )}
       <DeviceCharts {...frame} />
@@ -68,12 +69,12 @@ function QuotaChart(frame: ChartFrame) {
   return (
     <HistoryChart
       {...frame}
-      title="Quota"
+      title={t`Quota`}
       aside={
         cells.length > 0 && (
           <NativeSelect
             size="xs"
-            aria-label="Flavor and resource"
+            aria-label={t`Flavor and resource`}
             data={cells.map(labelOf)}
             value={labelOf(cell)}
             onChange={(event) => choose(event.currentTarget.value)}
@@ -89,22 +90,22 @@ function QuotaChart(frame: ChartFrame) {
           metric: "ceiling",
           flavor,
           resource,
-          label: "May borrow up to",
+          label: t`May borrow up to`,
           color: "var(--kw-borrowed)",
           limit: true,
         },
-        { metric: "nominal", flavor, resource, label: "Nominal", color: "var(--kw-muted)", limit: true },
-        { metric: "used", flavor, resource, label: "Used", color: "var(--kw-used)", fill: true },
-        { metric: "borrowed", flavor, resource, label: "Borrowed", color: "var(--kw-borrowed)" },
-        { metric: "lent", flavor, resource, label: "Lent", color: "var(--mantine-color-teal-6)" },
+        { metric: "nominal", flavor, resource, label: t`Nominal`, color: "var(--kw-muted)", limit: true },
+        { metric: "used", flavor, resource, label: t`Used`, color: "var(--kw-used)", fill: true },
+        { metric: "borrowed", flavor, resource, label: t`Borrowed`, color: "var(--kw-borrowed)" },
+        { metric: "lent", flavor, resource, label: t`Lent`, color: "var(--mantine-color-teal-6)" },
       ]}
-      empty="It had no quota in this time."
+      empty={t`It had no quota in this time.`}
     />
   );
 }
 
 function labelOf({ flavor = "", resource = "" }: Partial<SeriesKey>): string {
-  return `${resource} of ${flavor}`;
+  return t`${resource} of ${flavor}`;
 }
 
 function cellsOf(series: HistorySeries | undefined): SeriesKey[] {

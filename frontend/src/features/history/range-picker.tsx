@@ -1,11 +1,11 @@
 /** How far back the charts of a page look. */
+import { t } from "@lingui/core/macro";
 import { SegmentedControl } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
+import { formatDuration } from "@/lib/time";
 import { DEFAULT_RANGE, isRange, RANGES } from "@/lib/url/range";
 import classes from "./history.module.css";
 import { useRange } from "./use-history";
-
-const CHOICES = Object.entries(RANGES).map(([value, { label }]) => ({ value, label }));
 
 export function RangePicker() {
   const range = useRange();
@@ -14,8 +14,8 @@ export function RangePicker() {
     <SegmentedControl
       className={classes.picker}
       size="xs"
-      aria-label="Time range of the charts"
-      data={CHOICES}
+      aria-label={t`Time range of the charts`}
+      data={Object.entries(RANGES).map(([value, seconds]) => ({ value, label: formatDuration(seconds) }))}
       value={range}
       onChange={(value) => {
         if (!isRange(value)) return;

@@ -24,7 +24,7 @@ export function useRange(): Range {
 export function useHistory(selection: Omit<HistorySelection, "range">, read: LiveReader) {
   const range = useRange();
   const query = useQuery(historyQuery(useCluster(), { ...selection, range }));
-  const tail = useTail(read, RANGES[range].seconds / POINTS_PER_RANGE);
+  const tail = useTail(read, RANGES[range] / POINTS_PER_RANGE);
   const history = query.data;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tail grows in place, its version says so
   const series = useMemo(

@@ -1,5 +1,7 @@
 /** The charts that every scope has: who waits and why, how long, what started and ended. */
+import { t } from "@lingui/core/macro";
 import type { Metric } from "@/api/history";
+import { numbers } from "@/lib/language";
 import { formatCount } from "@/lib/quantity";
 import { formatDuration } from "@/lib/time";
 import type { ChartLine, HistoryChartProps } from "./history-chart";
@@ -27,43 +29,47 @@ export function WorkloadCharts(frame: ChartFrame) {
     <>
       <HistoryChart
         {...frame}
-        title="Workloads"
+        title={t`Workloads`}
         format={formatAverage}
         atLeast={5}
         lines={[
-          { metric: "pending", label: "Pending", color: "var(--mantine-color-yellow-6)" },
-          { metric: "admitted", label: "Admitted", color: "var(--mantine-color-teal-6)" },
+          { metric: "pending", label: t`Pending`, color: "var(--mantine-color-yellow-6)" },
+          { metric: "admitted", label: t`Admitted`, color: "var(--mantine-color-teal-6)" },
         ]}
       />
       <HistoryChart
         {...frame}
-        title="Why they wait"
+        title={t`Why they wait`}
         format={formatAverage}
         atLeast={5}
         lines={reasonLines(frame.series)}
-        empty="Nothing waited in this time."
+        empty={t`Nothing waited in this time.`}
       />
       <HistoryChart
         {...frame}
-        title="Waiting time before the start"
+        title={t`Waiting time before the start`}
         format={formatDuration}
         atLeast={10}
         lines={[
-          { metric: "wait_p50", label: "Median", color: "var(--mantine-color-cyan-6)" },
-          { metric: "wait_p90", label: "90th percentile", color: "var(--mantine-color-grape-5)" },
+          { metric: "wait_p50", label: t`Median`, color: "var(--mantine-color-cyan-6)" },
+          { metric: "wait_p90", label: t`90th percentile`, color: "var(--mantine-color-grape-5)" },
         ]}
-        empty="Nothing started in this time."
+        empty={t`Nothing started in this time.`}
       />
       <HistoryChart
         {...frame}
-        title={`Starts and ends${frame.series === undefined ? "" : `, per ${formatDuration(frame.series.step)}`}`}
+        title={
+          frame.series === undefined
+            ? t`Starts and ends`
+            : t`Starts and ends, per ${formatDuration(frame.series.step)}`
+        }
         format={formatAverage}
         atLeast={2}
         lines={[
-          { metric: "started", label: "Started", color: "var(--mantine-color-teal-6)" },
-          { metric: "ended", label: "Ended", color: "var(--mantine-color-blue-5)" },
-          { metric: "preempted", label: "Preempted", color: "var(--mantine-color-red-6)" },
-          { metric: "evicted", label: "Evicted otherwise", color: "var(--mantine-color-orange-6)" },
+          { metric: "started", label: t`Started`, color: "var(--mantine-color-teal-6)" },
+          { metric: "ended", label: t`Ended`, color: "var(--mantine-color-blue-5)" },
+          { metric: "preempted", label: t`Preempted`, color: "var(--mantine-color-red-6)" },
+          { metric: "evicted", label: t`Evicted otherwise`, color: "var(--mantine-color-orange-6)" },
         ]}
       />
     </>
@@ -81,14 +87,14 @@ function reasonLines(series: HistorySeries | undefined): ChartLine[] {
     .map(({ key: { metric, reason = "" } }, place) => ({
       metric,
       reason,
-      label: reason === "" ? "Not evaluated yet" : reason,
+      label: reason === "" ? t`Not evaluated yet` : reason,
       color: `var(--mantine-color-${REASON_COLORS[place]})`,
     }));
 }
 
-const ONE_DECIMAL = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const oneDecimal = numbers({ maximumFractionDigits: 1 });
 
 /** A mean of counts: whole where it is large. */
 export function formatAverage(value: number): string {
-  return value >= 100 ? formatCount(value) : ONE_DECIMAL.format(value);
+  return value >= 100 ? formatCount(value) : oneDecimal(value);
 }

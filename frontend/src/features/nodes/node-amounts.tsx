@@ -1,4 +1,6 @@
 /** What a node has, what is asked of it, and what its devices really use. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -15,19 +17,25 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
   const totals = node.device_totals;
   const used = useUsed(node.name);
   return (
-    <Panel title="Resources" flush>
+    <Panel title={t`Resources`} flush>
       <div className={classes.scroll}>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Resource</Table.Th>
-              <Table.Th ta="right">Allocatable</Table.Th>
-              <Table.Th ta="right" title="What the pods that are there ask for, also those of others">
-                Asked for
+              <Table.Th>
+                <Trans>Resource</Trans>
               </Table.Th>
-              <Table.Th ta="right">Free</Table.Th>
-              <Table.Th ta="right" title="As monitors report it; a dash where nobody does">
-                Really used
+              <Table.Th ta="right">
+                <Trans>Allocatable</Trans>
+              </Table.Th>
+              <Table.Th ta="right" title={t`What the pods that are there ask for, also those of others`}>
+                <Trans>Asked for</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Free</Trans>
+              </Table.Th>
+              <Table.Th ta="right" title={t`As monitors report it; a dash where nobody does`}>
+                <Trans>Really used</Trans>
               </Table.Th>
               <Table.Th miw={120} w="24%" />
             </Table.Tr>
@@ -45,14 +53,14 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
             {totals.devices > 0 && (
               <>
                 <AmountRow
-                  name={`memory of ${totals.devices} ${totals.devices === 1 ? "GPU" : "GPUs"}`}
+                  name={plural(totals.devices, { one: "memory of # GPU", other: "memory of # GPUs" })}
                   format={formatMib}
                   held={totals.used_memory_mib}
                   total={totals.memory_mib}
                   used={used === null ? null : formatMib(used.memoryMib)}
                 />
                 <AmountRow
-                  name="their cores"
+                  name={t`their cores`}
                   format={(percent) => `${percent} %`}
                   held={totals.used_cores_percent}
                   total={totals.cores_percent}
@@ -76,14 +84,14 @@ interface AmountRowProps {
 }
 
 function AmountRow({ name, format, held, total, used = null }: AmountRowProps) {
-  const share = total === null ? "" : `${formatShare(held, total)} asked for`;
+  const share = total === null ? "" : t`${formatShare(held, total)} asked for`;
   return (
     <Table.Tr>
       <Table.Td>{name}</Table.Td>
-      <Table.Td ta="right">{total === null ? "not known" : format(total)}</Table.Td>
+      <Table.Td ta="right">{total === null ? t`not known` : format(total)}</Table.Td>
       <Table.Td ta="right">{format(held)}</Table.Td>
       <Table.Td ta="right" c={total !== null && held > total ? "var(--kw-over)" : "inherit"}>
-        {total === null ? "–" : held > total ? `${format(held - total)} too much` : format(total - held)}
+        {total === null ? "–" : held > total ? t`${format(held - total)} too much` : format(total - held)}
       </Table.Td>
       <Table.Td ta="right">{used ?? "–"}</Table.Td>
       <Table.Td title={share}>

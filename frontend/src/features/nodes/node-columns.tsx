@@ -1,23 +1,24 @@
 /** The columns of the list of nodes. */
+import { t } from "@lingui/core/macro";
 import { Group } from "@mantine/core";
 import { BadgeDot } from "@/components/badge-dot";
 import { AmountMeter } from "@/components/figures/amount-meter";
 import { FlavorLink, NodeLink } from "@/components/object-links";
 import { ageColumn } from "@/components/table/columns";
 import type { ColumnLook, DataColumn } from "@/components/table/data-table";
-import { NODE_STATE_LOOKS, type NodeState } from "@/lib/words/node-state";
+import { type NodeState, nodeStateLooks } from "@/lib/words/node-state";
 import type { Amount, NodeRow } from "./summary";
 
 export const DEVICE_MEMORY = "nvidia.com/gpumem";
 
 export function NodeStateBadge({ state }: { state: NodeState }) {
-  const { label, color, meaning } = NODE_STATE_LOOKS[state];
+  const { label, color, meaning } = nodeStateLooks()[state];
   return <BadgeDot label={label} color={color} hint={meaning} />;
 }
 
 function amountColumn(
   id: string,
-  header: string,
+  header: () => string,
   amountOf: (row: NodeRow) => Amount,
   look: ColumnLook,
 ): DataColumn<NodeRow> {
@@ -35,21 +36,31 @@ function amountColumn(
 export const NODE_COLUMNS: DataColumn<NodeRow>[] = [
   {
     id: "name",
-    header: "Node",
+    header: () => t`Node`,
     meta: { sort: "name" },
     cell: ({ row: { original } }) => <NodeLink name={original.node.name} fw={550} inRow />,
   },
   {
     id: "state",
-    header: "State",
+    header: () => t`State`,
     meta: { width: "112px" },
     cell: ({ row: { original } }) => <NodeStateBadge state={original.state} />,
   },
-  amountColumn("cpu", "CPU asked for", (row) => row.cpu, { width: "128px" }),
-  amountColumn("memory", "Memory asked for", (row) => row.memory, { width: "15%", hideBelow: 760 }),
+  amountColumn(
+    "cpu",
+    () => t`CPU asked for`,
+    (row) => row.cpu,
+    { width: "128px" },
+  ),
+  amountColumn(
+    "memory",
+    () => t`Memory asked for`,
+    (row) => row.memory,
+    { width: "15%", hideBelow: 760 },
+  ),
   {
     id: "devices",
-    header: "GPU memory held",
+    header: () => t`GPU memory held`,
     meta: { sort: "devices", width: "15%", hideBelow: 760 },
     cell: ({ row: { original } }) => {
       const { devices, used_memory_mib: used, memory_mib: total } = original.node.device_totals;
@@ -58,19 +69,19 @@ export const NODE_COLUMNS: DataColumn<NodeRow>[] = [
   },
   {
     id: "gpus",
-    header: "GPUs",
+    header: () => t`GPUs`,
     meta: { width: "60px", align: "right", hideBelow: 1000 },
     cell: ({ row: { original } }) => original.node.device_totals.devices || "–",
   },
   {
     id: "pods",
-    header: "Pods",
+    header: () => t`Pods`,
     meta: { sort: "pods", width: "64px", align: "right", hideBelow: 1000 },
     cell: ({ row: { original } }) => original.pods.requested,
   },
   {
     id: "flavors",
-    header: "Flavors",
+    header: () => t`Flavors`,
     meta: { width: "14%", hideBelow: 1240 },
     cell: ({ row: { original } }) => (
       <Group gap={8} wrap="nowrap">

@@ -1,4 +1,6 @@
 /** What the cluster says of a node, word for word. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import type { NodeDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
@@ -14,9 +16,11 @@ export function isTroubled({ type, status }: Pick<NodeCondition, "type" | "statu
 
 export function NodeConditions({ conditions }: { conditions: readonly NodeCondition[] }) {
   return (
-    <Panel title="Conditions" flush>
+    <Panel title={t`Conditions`} flush>
       {conditions.length === 0 ? (
-        <NoneOf>The cluster says nothing of it.</NoneOf>
+        <NoneOf>
+          <Trans>The cluster says nothing of it.</Trans>
+        </NoneOf>
       ) : (
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Tbody>

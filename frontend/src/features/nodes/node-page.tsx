@@ -1,4 +1,6 @@
 /** One node: whether it takes pods, what is asked of it, who runs there, and what the cluster says of it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Grid, Group, Skeleton, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -35,21 +37,25 @@ export function NodePage({ name, actions, devices }: NodePageProps) {
     <>
       <PageHeader
         title={name}
-        trail={<BackLink to="/nodes">Nodes</BackLink>}
+        trail={
+          <BackLink to="/nodes">
+            <Trans>Nodes</Trans>
+          </BackLink>
+        }
         facts={node.data !== undefined && <Facts node={node.data} />}
         actions={node.data !== undefined && actions(node.data)}
       />
       {node.isPending && <Skeleton height={320} />}
       {missing && (
         <Panel>
-          <EmptyState icon="nodes" title="There is no such node">
-            The cluster has none of this name, or no longer.
+          <EmptyState icon="nodes" title={t`There is no such node`}>
+            <Trans>The cluster has none of this name, or no longer.</Trans>
           </EmptyState>
         </Panel>
       )}
       {node.error !== null && !missing && (
         <ErrorState
-          title={`The node ${name} cannot be shown`}
+          title={t`The node ${name} cannot be shown`}
           message={node.error.message}
           onRetry={() => void node.refetch()}
         />
@@ -65,17 +71,21 @@ function Facts({ node }: { node: NodeDetail }) {
       <NodeStateBadge state={nodeState(node)} />
       {node.flavors.length > 0 && (
         <span>
-          flavors{" "}
-          {node.flavors.map((flavor, place) => (
-            <span key={flavor}>
-              {place > 0 && ", "}
-              <FlavorLink name={flavor} />
-            </span>
-          ))}
+          <Trans>
+            flavors{" "}
+            {node.flavors.map((flavor, place) => (
+              <span key={flavor}>
+                {place > 0 && ", "}
+                <FlavorLink name={flavor} />
+              </span>
+            ))}
+          </Trans>
         </span>
       )}
       <span>
-        joined <Ago time={node.created_at} />
+        <Trans>
+          joined <Ago time={node.created_at} />
+        </Trans>
       </span>
     </Group>
   );
@@ -95,15 +105,23 @@ function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
       <Grid.Col span={{ base: 12, lg: 4 }}>
         <Stack gap="md">
           <NodeConditions conditions={node.conditions} />
-          <Panel title="Taints" flush>
+          <Panel title={t`Taints`} flush>
             {node.taints.length === 0 ? (
-              <NoneOf>None: pods need no toleration to run here.</NoneOf>
+              <NoneOf>
+                <Trans>None: pods need no toleration to run here.</Trans>
+              </NoneOf>
             ) : (
               <KeyValues rows={node.taints.map((taint) => [taint.key, taintWords(taint)] as const)} />
             )}
           </Panel>
-          <Panel title="Labels" flush>
-            {labels.length === 0 ? <NoneOf>None.</NoneOf> : <KeyValues rows={labels} />}
+          <Panel title={t`Labels`} flush>
+            {labels.length === 0 ? (
+              <NoneOf>
+                <Trans>None.</Trans>
+              </NoneOf>
+            ) : (
+              <KeyValues rows={labels} />
+            )}
           </Panel>
         </Stack>
       </Grid.Col>

@@ -1,4 +1,6 @@
 /** Who runs on a node: the pods of workloads that the reader may see. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
@@ -15,23 +17,28 @@ import { formatAmountShort, parseAmount } from "@/lib/quantity";
 const COLUMNS: DataColumn<NodePod>[] = [
   {
     id: "pod",
-    header: "Pod",
+    header: () => t`Pod`,
     cell: ({ row: { original } }) => (
       <WorkloadLink namespace={original.namespace} name={original.workload} inRow>
         <MiddleEllipsis text={original.name} />
       </WorkloadLink>
     ),
   },
-  textColumn("namespace", "Namespace", (pod) => pod.namespace, { width: "18%", hideBelow: 760 }),
+  textColumn(
+    "namespace",
+    () => t`Namespace`,
+    (pod) => pod.namespace,
+    { width: "18%", hideBelow: 760 },
+  ),
   {
     id: "phase",
-    header: "Phase",
+    header: () => t`Phase`,
     meta: { width: "112px" },
-    cell: ({ row: { original } }) => (original.terminating ? "Terminating" : original.phase),
+    cell: ({ row: { original } }) => (original.terminating ? t`Terminating` : original.phase),
   },
   {
     id: "requests",
-    header: "Asks for",
+    header: () => t`Asks for`,
     meta: { width: "26%", hideBelow: 560 },
     cell: ({ row: { original } }) => {
       const text = requestWords(original.requests);
@@ -56,8 +63,8 @@ export function NodePods({ node }: { node: string }) {
   const pods = useInfiniteQuery(nodePodsQuery(useCluster(), node));
   return (
     <PagedTable
-      title="Pods"
-      label="The pods of this node"
+      title={t`Pods`}
+      label={t`The pods of this node`}
       list={pods}
       columns={COLUMNS}
       rowKey={(pod) => `${pod.namespace}/${pod.name}`}
@@ -66,9 +73,11 @@ export function NodePods({ node }: { node: string }) {
       }
       height="420px"
       empty={
-        <EmptyState icon="workloads" title="No pod of yours runs here">
-          Pods that no workload owns, and those of namespaces that you may not see, are counted above and not
-          listed.
+        <EmptyState icon="workloads" title={t`No pod of yours runs here`}>
+          <Trans>
+            Pods that no workload owns, and those of namespaces that you may not see, are counted above and
+            not listed.
+          </Trans>
         </EmptyState>
       }
     />

@@ -1,4 +1,6 @@
 /** The nodes that a flavor reaches. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
@@ -22,16 +24,16 @@ export function NodesOfFlavor({ flavor }: { flavor: string }) {
     [nodes.data, flavor, sort],
   );
   return (
-    <Panel title="Its nodes" flush>
+    <Panel title={t`Its nodes`} flush>
       {nodes.error !== null && nodes.data === undefined ? (
         <ErrorState
-          title="The nodes cannot be shown"
+          title={t`The nodes cannot be shown`}
           message={nodes.error.message}
           onRetry={() => void nodes.refetch()}
         />
       ) : (
         <DataTable
-          label={`Nodes of flavor ${flavor}`}
+          label={t`Nodes of flavor ${flavor}`}
           columns={COLUMNS}
           rows={rows}
           rowKey={({ node }) => node.name}
@@ -41,8 +43,8 @@ export function NodesOfFlavor({ flavor }: { flavor: string }) {
           onSort={setSort}
           height="520px"
           empty={
-            <EmptyState icon="nodes" title="It reaches no node">
-              No node of the cluster has all of its labels: workloads that get it wait for one.
+            <EmptyState icon="nodes" title={t`It reaches no node`}>
+              <Trans>No node of the cluster has all of its labels: workloads that get it wait for one.</Trans>
             </EmptyState>
           }
         />

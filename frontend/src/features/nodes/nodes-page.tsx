@@ -1,4 +1,6 @@
 /** The nodes: whether each takes pods, and how much of it is asked for. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -12,7 +14,7 @@ import { Panel } from "@/components/panel";
 import { DataTable } from "@/components/table/data-table";
 import { ChoiceFilter, FilterRow, LabelFilter, TextFilter } from "@/components/table/filters";
 import { type NodeFilters, parseNodeFilters } from "@/lib/url/node-filters";
-import { NODE_STATE_LOOKS, NODE_STATES } from "@/lib/words/node-state";
+import { NODE_STATES, nodeStateLooks } from "@/lib/words/node-state";
 import { NODE_COLUMNS } from "./node-columns";
 import { countNodeStates, matchesNodeFilters, type NodeRow, nodeRow, sortNodes } from "./summary";
 
@@ -26,11 +28,11 @@ export function NodesPage(props: NodesPageProps) {
   const rows = useMemo(() => nodes.data?.map(nodeRow) ?? [], [nodes.data]);
   return (
     <>
-      <PageHeader title="Nodes" />
+      <PageHeader title={t`Nodes`} />
       <Filters rows={rows} {...props} />
       {nodes.error !== null && rows.length === 0 ? (
         <ErrorState
-          title="The nodes cannot be shown"
+          title={t`The nodes cannot be shown`}
           message={nodes.error.message}
           onRetry={() => void nodes.refetch()}
         />
@@ -51,22 +53,22 @@ function Filters({ rows, filters, onFilter }: NodesPageProps & { rows: NodeRow[]
     <FilterRow onClear={Object.keys(chosen).length > 0 ? () => onFilter({}) : undefined}>
       <TextFilter
         search
-        label="Search nodes by name"
-        placeholder="Search nodes"
+        label={t`Search nodes by name`}
+        placeholder={t`Search nodes`}
         value={filters.search}
         onChange={(search) => set({ search })}
       />
       <ChoiceFilter
-        label="State"
+        label={t`State`}
         choices={NODE_STATES.map((state) => ({
           value: state,
-          label: `${NODE_STATE_LOOKS[state].label} (${states.get(state) ?? 0})`,
+          label: `${nodeStateLooks()[state].label} (${states.get(state) ?? 0})`,
         }))}
         value={filters.state}
         onChange={(state) => set({ state })}
       />
       <ChoiceFilter
-        label="Flavor"
+        label={t`Flavor`}
         choices={flavors}
         value={filters.flavor}
         onChange={(flavor) => set({ flavor })}
@@ -94,7 +96,7 @@ function NodeTable({
   return (
     <Panel flush>
       <DataTable
-        label="Nodes"
+        label={t`Nodes`}
         columns={NODE_COLUMNS}
         rows={shown}
         rowKey={({ node }) => node.name}
@@ -108,17 +110,19 @@ function NodeTable({
         height="max(420px, calc(100dvh - 180px))"
         empty={
           rows.length === 0 ? (
-            <EmptyState icon="nodes" title="No nodes are known">
-              They appear here when the cluster's watcher sees them, or when their manifests are applied.
-              Without any, quota alone decides.
+            <EmptyState icon="nodes" title={t`No nodes are known`}>
+              <Trans>
+                They appear here when the cluster's watcher sees them, or when their manifests are applied.
+                Without any, quota alone decides.
+              </Trans>
             </EmptyState>
           ) : (
             <EmptyState
               icon="filter"
-              title="No node matches these filters"
+              title={t`No node matches these filters`}
               action={
                 <Button variant="light" size="xs" mt="xs" onClick={() => onFilter({})}>
-                  Clear all filters
+                  <Trans>Clear all filters</Trans>
                 </Button>
               }
             />

@@ -1,5 +1,7 @@
 /** Nodes as rows: what is asked of each beside what it has, which of them match the filters, and in which order. */
+
 import type { Node } from "@/api/types";
+import { byName } from "@/lib/language";
 import { parseAmount } from "@/lib/quantity";
 import type { NodeFilters } from "@/lib/url/node-filters";
 import { type NodeState, nodeState } from "@/lib/words/node-state";
@@ -66,8 +68,6 @@ export function matchesNodeFilters({ node, state }: NodeRow, filters: NodeFilter
     (filters.state === undefined || state === filters.state)
   );
 }
-
-const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 const ORDERS: Record<string, (a: NodeRow, b: NodeRow) => number> = {
   name: (a, b) => byName(a.node.name, b.node.name),

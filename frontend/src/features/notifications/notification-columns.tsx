@@ -1,10 +1,11 @@
 /** The columns of what the user was told. */
+import { t } from "@lingui/core/macro";
 import { Stack, Text } from "@mantine/core";
 import type { Notification } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
 import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
-import { EVENT_WORDS } from "@/lib/words/notification-event";
+import { eventLook } from "@/lib/words/notification-event";
 
 /** How it went out beside the page: "webhook sent". */
 export function deliveryWords({ deliveries }: Pick<Notification, "deliveries">): string {
@@ -15,7 +16,7 @@ export const NOTIFICATION_COLUMNS: DataColumn<Notification>[] = [
   ageColumn((row) => row.at),
   {
     id: "title",
-    header: "What",
+    header: () => t`What`,
     cell: ({ row: { original } }) => (
       <Stack gap={0}>
         <Text span inherit fw={original.read_at === null ? 650 : 400}>
@@ -31,18 +32,18 @@ export const NOTIFICATION_COLUMNS: DataColumn<Notification>[] = [
   },
   {
     id: "state",
-    header: "Read",
+    header: () => t`Read`,
     meta: { width: "84px" },
     cell: ({ row: { original } }) => (
       <BadgeDot
-        label={original.read_at === null ? "New" : "Read"}
-        color={original.read_at === null ? EVENT_WORDS[original.event].color : "gray"}
+        label={original.read_at === null ? t`New` : t`Read`}
+        color={original.read_at === null ? eventLook(original.event).color : "gray"}
       />
     ),
   },
   {
     id: "sent",
-    header: "Sent by",
+    header: () => t`Sent by`,
     meta: { width: "130px", hideBelow: 760 },
     cell: ({ row: { original } }) => (
       <span title={original.deliveries.map(({ error }) => error).join(" ")}>{deliveryWords(original)}</span>

@@ -1,4 +1,6 @@
 /** What the user was told in this cluster, and what they want to be told. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Grid } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -15,7 +17,7 @@ import { Rules } from "./rules";
 export function NotificationsPage() {
   return (
     <>
-      <PageHeader title="Notifications" />
+      <PageHeader title={t`Notifications`} />
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 7 }}>
           <Told />
@@ -42,12 +44,12 @@ function Told() {
   };
   return (
     <PagedTable
-      label="Notifications"
-      title="What you were told"
+      label={t`Notifications`}
+      title={t`What you were told`}
       aside={
         unread > 0 && (
           <Button size="xs" variant="subtle" loading={read.isPending} onClick={() => read.mutate([])}>
-            Mark all as read
+            <Trans>Mark all as read</Trans>
           </Button>
         )
       }
@@ -56,8 +58,8 @@ function Told() {
       rowKey={(row) => String(row.id)}
       onOpen={open}
       empty={
-        <EmptyState icon="bell" title="Nothing yet">
-          What your rules are about appears here when it happens.
+        <EmptyState icon="bell" title={t`Nothing yet`}>
+          <Trans>What your rules are about appears here when it happens.</Trans>
         </EmptyState>
       }
     />

@@ -1,4 +1,6 @@
 /** A new rule: about what, after how long, in which queue, and how it tells. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Checkbox, NumberInput, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -9,14 +11,12 @@ import { namesQuery } from "@/api/queues";
 import { ErrorState } from "@/components/error-state";
 import {
   concernsQueue,
-  EVENT_WORDS,
+  eventLook,
   NOTIFICATION_EVENTS,
   type NotificationEvent,
   usualMinutes,
 } from "@/lib/words/notification-event";
 import { faultLines } from "@/lib/words/refusal";
-
-const CHOICES = NOTIFICATION_EVENTS.map((event) => ({ value: event, label: EVENT_WORDS[event].label }));
 
 export function RuleForm() {
   const cluster = useCluster();
@@ -50,15 +50,15 @@ export function RuleForm() {
     >
       <Stack gap="sm">
         <Select
-          label="Tell me when"
-          data={CHOICES}
+          label={t`Tell me when`}
+          data={NOTIFICATION_EVENTS.map((each) => ({ value: each, label: eventLook(each).label }))}
           value={event}
           allowDeselect={false}
           onChange={(value) => value !== null && choose(value)}
         />
         {minutes !== null && (
           <NumberInput
-            label="After minutes"
+            label={t`After minutes`}
             min={1}
             allowDecimal={false}
             value={minutes}
@@ -67,8 +67,8 @@ export function RuleForm() {
         )}
         {concernsQueue(event) && (
           <Select
-            label="In ClusterQueue"
-            placeholder="every queue"
+            label={t`In ClusterQueue`}
+            placeholder={t`every queue`}
             data={queues.data ?? []}
             value={queue}
             clearable
@@ -77,14 +77,14 @@ export function RuleForm() {
           />
         )}
         <TextInput
-          label="Call a webhook, too"
+          label={t`Call a webhook, too`}
           placeholder="https://…"
           type="url"
           value={webhook}
           onChange={(typed) => setWebhook(typed.currentTarget.value)}
         />
         <Checkbox
-          label="Send a mail, too"
+          label={t`Send a mail, too`}
           description={mailWords(status)}
           disabled={status === undefined || !status.mail_is_configured || status.mail_address === ""}
           checked={mail}
@@ -92,16 +92,16 @@ export function RuleForm() {
         />
         {adding.error !== null && (
           <ErrorState
-            title="The rule was not added"
+            title={t`The rule was not added`}
             message={adding.error.message}
             details={faultLines(adding.error instanceof ApiError ? adding.error.errors : [])}
           />
         )}
         <Text size="xs" c="var(--kw-muted)">
-          The page shows what happens in any case. Each event is told once.
+          <Trans>The page shows what happens in any case. Each event is told once.</Trans>
         </Text>
         <Button type="submit" loading={adding.isPending}>
-          Add the rule
+          <Trans>Add the rule</Trans>
         </Button>
       </Stack>
     </form>
@@ -111,7 +111,7 @@ export function RuleForm() {
 /** Where a mail would go, or why none can be sent. */
 export function mailWords(status: { mail_is_configured: boolean; mail_address: string } | undefined): string {
   if (status === undefined) return "";
-  if (!status.mail_is_configured) return "This kueueweb sends no mail: its operator sets EMAIL_HOST.";
-  if (status.mail_address === "") return "Your account has no mail address. A cluster admin can set it.";
-  return `To ${status.mail_address}`;
+  if (!status.mail_is_configured) return t`This kueueweb sends no mail: its operator sets EMAIL_HOST.`;
+  if (status.mail_address === "") return t`Your account has no mail address. A cluster admin can set it.`;
+  return t`To ${status.mail_address}`;
 }

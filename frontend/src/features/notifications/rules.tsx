@@ -1,4 +1,6 @@
 /** The rules of the user: what they are told about, and how. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Group, Stack, Switch, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -7,17 +9,17 @@ import type { NotificationRule } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
-import { EVENT_WORDS } from "@/lib/words/notification-event";
+import { eventLook } from "@/lib/words/notification-event";
 import { RuleForm } from "./rule-form";
 
 export function Rules() {
   const rules = useQuery(notificationRulesQuery(useCluster()));
   return (
     <Stack gap="md">
-      <Panel title="What you want to be told">
+      <Panel title={t`What you want to be told`}>
         {rules.error !== null && (
           <ErrorState
-            title="Your rules cannot be shown"
+            title={t`Your rules cannot be shown`}
             message={rules.error.message}
             onRetry={() => void rules.refetch()}
           />
@@ -29,11 +31,11 @@ export function Rules() {
         </Stack>
         {rules.data?.results.length === 0 && (
           <Text size="sm" c="var(--kw-muted)">
-            You have no rules yet. Add one below.
+            <Trans>You have no rules yet. Add one below.</Trans>
           </Text>
         )}
       </Panel>
-      <Panel title="Add a rule">
+      <Panel title={t`Add a rule`}>
         <RuleForm />
       </Panel>
     </Stack>
@@ -46,7 +48,7 @@ export function ruleDetails(rule: Pick<NotificationRule, "minutes" | "cluster_qu
   return [
     ...(minutes == null ? [] : [`after ${minutes} min`]),
     ...(queue === undefined || queue === "" ? [] : [`in ${queue}`]),
-    `in the page${(channels ?? []).map((channel) => `, by ${channel}`).join("")}`,
+    [t`in the page`, ...(channels ?? []).map((channel) => t`by ${channel}`)].join(", "),
   ].join(", ");
 }
 
@@ -55,7 +57,7 @@ function Rule({ rule }: { rule: NotificationRule }) {
   const switching = useSwitchRule(cluster);
   const deleting = useDeleteRule(cluster);
   const testing = useTestRule(cluster);
-  const { label } = EVENT_WORDS[rule.event];
+  const { label } = eventLook(rule.event);
   return (
     <Group component="li" justify="space-between" wrap="nowrap" gap="sm">
       <Switch
@@ -68,8 +70,8 @@ function Rule({ rule }: { rule: NotificationRule }) {
         <ActionIcon
           variant="subtle"
           color="gray"
-          aria-label={`Send a test: ${label}`}
-          title="Send a test"
+          aria-label={t`Send a test: ${label}`}
+          title={t`Send a test`}
           loading={testing.isPending}
           onClick={() => testing.mutate(rule)}
         >
@@ -78,8 +80,8 @@ function Rule({ rule }: { rule: NotificationRule }) {
         <ActionIcon
           variant="subtle"
           color="gray"
-          aria-label={`Delete the rule: ${label}`}
-          title="Delete the rule"
+          aria-label={t`Delete the rule: ${label}`}
+          title={t`Delete the rule`}
           loading={deleting.isPending}
           onClick={() => deleting.mutate(rule)}
         >

@@ -1,4 +1,6 @@
 /** Whether the parts that the numbers depend on are alive. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -14,11 +16,11 @@ export function ClusterHealth() {
   const overview = useQuery(overviewQuery(cluster));
   const health = overview.data?.health;
   return (
-    <Panel title="Health">
+    <Panel title={t`Health`}>
       {overview.isPending && <Skeleton height={150} />}
       {overview.error !== null && health === undefined && (
         <ErrorState
-          title="Health is unknown"
+          title={t`Health is unknown`}
           message={overview.error.message}
           onRetry={() => void overview.refetch()}
         />
@@ -27,12 +29,16 @@ export function ClusterHealth() {
         <StreamHealth />
         {health !== undefined && (
           <>
-            <Part name="Scheduler" alive={health.scheduler.alive} dead="No leader">
-              leader epoch {health.scheduler.epoch}, last heartbeat{" "}
-              <Ago time={health.scheduler.heartbeat_at} />
+            <Part name={t`Scheduler`} alive={health.scheduler.alive} dead={t`No leader`}>
+              <Trans>
+                leader epoch {health.scheduler.epoch}, last heartbeat{" "}
+                <Ago time={health.scheduler.heartbeat_at} />
+              </Trans>
             </Part>
-            <Part name="Watcher" alive={health.watcher.alive} dead="Silent">
-              last event from the cluster <Ago time={health.watcher.last_event_at} />
+            <Part name={t`Watcher`} alive={health.watcher.alive} dead={t`Silent`}>
+              <Trans>
+                last event from the cluster <Ago time={health.watcher.last_event_at} />
+              </Trans>
             </Part>
             <UnservedKinds {...health.job_kinds} />
           </>
@@ -45,8 +51,8 @@ export function ClusterHealth() {
 /** Kinds of jobs that do not run here, and what to do about it. */
 function UnservedKinds({ missing, disabled }: { missing: string[]; disabled: string[] }) {
   const lines = [
-    { names: missing, why: "Not served here, install the operator" },
-    { names: disabled, why: "Not managed here, add to integrations.frameworks" },
+    { names: missing, why: t`Not served here, install the operator` },
+    { names: disabled, why: t`Not managed here, add to integrations.frameworks` },
   ];
   return lines
     .filter((line) => line.names.length > 0)
@@ -61,8 +67,10 @@ function StreamHealth() {
   const alive = useLive((live) => live.status === "live");
   const time = useLive((live) => live.time);
   return (
-    <Part name="Live stream" alive={alive} dead="Stale">
-      last update <Ago time={time} />
+    <Part name={t`Live stream`} alive={alive} dead={t`Stale`}>
+      <Trans>
+        last update <Ago time={time} />
+      </Trans>
     </Part>
   );
 }
@@ -84,7 +92,7 @@ function Part({
         <Text fz="sm" fw={550}>
           {name}
         </Text>
-        <BadgeDot label={alive ? "Alive" : dead} color={alive ? "teal" : "orange"} />
+        <BadgeDot label={alive ? t`Alive` : dead} color={alive ? "teal" : "orange"} />
       </Group>
       <Text fz="xs" c="var(--kw-muted)">
         {children}

@@ -1,4 +1,6 @@
 /** Is the cluster well, how full is it, who waits, and what was decided last? */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Grid, SimpleGrid, Skeleton, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useLive } from "@/api/cluster";
@@ -18,7 +20,7 @@ export function OverviewPage({ history }: { history: ReactNode }) {
   const totals = useLive((live) => live.data?.totals);
   return (
     <>
-      <PageHeader title="Overview" />
+      <PageHeader title={t`Overview`} />
       {totals === undefined ? <StatSkeletons /> : <Totals totals={totals} />}
       <Grid mt="md" gap="md">
         <Grid.Col span={{ base: 12, md: 6, lg: 4 }}>
@@ -48,44 +50,47 @@ function Totals({ totals }: { totals: LiveTotals }) {
     total,
     label,
   });
-  const memory = `${formatMib(totals.used_memory_mib)} of ${formatMib(totals.memory_mib)}`;
+  const memory = t`${formatMib(totals.used_memory_mib)} of ${formatMib(totals.memory_mib)}`;
   return (
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md">
       <Stat
-        label="Pending workloads"
+        label={t`Pending workloads`}
         value={formatCount(waiting(totals))}
-        note={`${formatCount(totals.inadmissible)} inadmissible`}
+        note={t`${formatCount(totals.inadmissible)} inadmissible`}
       />
       <Stat
-        label="Admitted workloads"
+        label={t`Admitted workloads`}
         value={formatCount(totals.admitted)}
-        note={`${formatCount(totals.reserving)} hold quota`}
+        note={t`${formatCount(totals.reserving)} hold quota`}
       />
       <Stat
-        label="Devices in use"
+        label={t`Devices in use`}
         value={
           <>
-            {formatCount(totals.devices_in_use)} <small>of {formatCount(totals.devices)}</small>
+            {formatCount(totals.devices_in_use)}{" "}
+            <small>
+              <Trans>of {formatCount(totals.devices)}</Trans>
+            </small>
           </>
         }
         meter={meter(
           totals.devices_in_use,
           totals.devices,
-          `${totals.devices_in_use} of ${totals.devices} devices in use`,
+          t`${totals.devices_in_use} of ${totals.devices} devices in use`,
         )}
-        note={`${formatCount(totals.used_slots)} slices on ${formatCount(totals.nodes)} nodes`}
+        note={t`${formatCount(totals.used_slots)} slices on ${formatCount(totals.nodes)} nodes`}
       />
       <Stat
-        label="GPU memory held"
+        label={t`GPU memory held`}
         value={formatShare(totals.used_memory_mib, totals.memory_mib)}
         meter={meter(totals.used_memory_mib, totals.memory_mib, memory)}
         note={memory}
       />
       <Stat
-        label="GPU cores held"
+        label={t`GPU cores held`}
         value={formatShare(totals.used_cores_percent, totals.cores_percent)}
-        meter={meter(totals.used_cores_percent, totals.cores_percent, "GPU cores held")}
-        note={`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} devices' worth`}
+        meter={meter(totals.used_cores_percent, totals.cores_percent, t`GPU cores held`)}
+        note={t`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} devices' worth`}
       />
     </SimpleGrid>
   );
@@ -93,7 +98,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
 
 function StatSkeletons() {
   return (
-    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md" aria-label="Loading" aria-busy>
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md" aria-label={t`Loading`} aria-busy>
       {["pending", "admitted", "devices", "memory", "cores"].map((name) => (
         <Skeleton key={name} height={104} />
       ))}

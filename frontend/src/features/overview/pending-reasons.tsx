@@ -1,4 +1,6 @@
 /** Why workloads wait, by reason. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -18,10 +20,10 @@ export function PendingReasons() {
   const total = reasons?.reduce((sum, { count }) => sum + count, 0) ?? 0;
   return (
     <Panel
-      title="Why workloads wait"
+      title={t`Why workloads wait`}
       aside={
         <TextLink to="/workloads" search={{ status: "Pending" }} fz="sm">
-          All pending
+          <Trans>All pending</Trans>
         </TextLink>
       }
       flex={1}
@@ -29,14 +31,14 @@ export function PendingReasons() {
       {overview.isPending && <Skeleton height={160} />}
       {overview.error !== null && reasons === undefined && (
         <ErrorState
-          title="The reasons cannot be shown"
+          title={t`The reasons cannot be shown`}
           message={overview.error.message}
           onRetry={() => void overview.refetch()}
         />
       )}
       {reasons !== undefined && total === 0 && (
-        <EmptyState icon="check" title="No workload waits">
-          Every submitted workload has been admitted or has finished.
+        <EmptyState icon="check" title={t`No workload waits`}>
+          <Trans>Every submitted workload has been admitted or has finished.</Trans>
         </EmptyState>
       )}
       <Stack gap={12}>
@@ -60,7 +62,7 @@ export function PendingReasons() {
                 </Text>
               </Group>
               <Meter
-                label={`${reason}: ${count} of ${total}`}
+                label={t`${reason}: ${count} of ${total}`}
                 total={total}
                 segments={[{ value: count, color: "var(--mantine-color-yellow-6)", label: reason }]}
               />

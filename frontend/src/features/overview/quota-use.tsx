@@ -1,4 +1,6 @@
 /** How much of all quota is used, by resource. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useLive } from "@/api/cluster";
@@ -14,16 +16,16 @@ export function QuotaUse() {
   const queues = useLive((live) => live.data?.cluster_queues);
   const quotas = useMemo(() => (queues === undefined ? null : quotaByResource(queues)), [queues]);
   return (
-    <Panel title="Quota in use, all queues" h="100%">
+    <Panel title={t`Quota in use, all queues`} h="100%">
       {quotas === null && <Skeleton height={200} />}
       {quotas?.length === 0 && (
-        <EmptyState icon="queues" title="No quota yet">
-          Apply ClusterQueues with resource groups, and their use shows here.
+        <EmptyState icon="queues" title={t`No quota yet`}>
+          <Trans>Apply ClusterQueues with resource groups, and their use shows here.</Trans>
         </EmptyState>
       )}
       <Stack gap={12} data-live>
         {quotas?.slice(0, MOST).map(({ resource, nominal, used }) => {
-          const amounts = `${formatAmountShort(resource, used)} of ${formatAmountShort(resource, nominal)}`;
+          const amounts = t`${formatAmountShort(resource, used)} of ${formatAmountShort(resource, nominal)}`;
           return (
             <div key={resource}>
               <Group justify="space-between" gap="xs" mb={4} wrap="nowrap">

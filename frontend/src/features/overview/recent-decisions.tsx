@@ -1,4 +1,6 @@
 /** What the scheduler decided last, and why. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -20,10 +22,10 @@ export function RecentDecisions() {
   const decisions = useQuery(latestDecisionsQuery(cluster, MOST));
   return (
     <Panel
-      title="Latest decisions"
+      title={t`Latest decisions`}
       aside={
         <TextLink to="/decisions" fz="sm">
-          All decisions
+          <Trans>All decisions</Trans>
         </TextLink>
       }
       h="100%"
@@ -31,14 +33,14 @@ export function RecentDecisions() {
       {decisions.isPending && <Skeleton height={220} />}
       {decisions.error !== null && decisions.data === undefined && (
         <ErrorState
-          title="The decisions cannot be shown"
+          title={t`The decisions cannot be shown`}
           message={decisions.error.message}
           onRetry={() => void decisions.refetch()}
         />
       )}
       {decisions.data?.results.length === 0 && (
-        <EmptyState icon="clock" title="Nothing decided yet">
-          Every admission, preemption, eviction and refusal appears here with its reason.
+        <EmptyState icon="clock" title={t`Nothing decided yet`}>
+          <Trans>Every admission, preemption, eviction and refusal appears here with its reason.</Trans>
         </EmptyState>
       )}
       <Stack gap={6}>

@@ -1,4 +1,6 @@
 /** One ClusterQueue: its quotas and their use, who waits in it and who feeds it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Badge, Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -27,12 +29,16 @@ export function ClusterQueuePage({ name, history }: { name: string; history: Rea
     <>
       <PageHeader
         title={name}
-        trail={<BackLink to="/queues">Queues</BackLink>}
+        trail={
+          <BackLink to="/queues">
+            <Trans>Queues</Trans>
+          </BackLink>
+        }
         facts={queue.data !== undefined && <Facts queue={queue.data} />}
       />
       {queue.error !== null && (
         <ErrorState
-          title={`The ClusterQueue ${name} cannot be shown`}
+          title={t`The ClusterQueue ${name} cannot be shown`}
           message={queue.error.message}
           onRetry={() => void queue.refetch()}
         />
@@ -69,14 +75,16 @@ function Facts({ queue }: { queue: ClusterQueue }) {
       </Badge>
       <Text span fz="sm">
         {queue.cohort === "" ? (
-          "in no cohort"
+          t`in no cohort`
         ) : (
-          <>
+          <Trans>
             in cohort <CohortLink name={queue.cohort} />
-          </>
+          </Trans>
         )}
       </Text>
-      <span>fair weight {queue.fair_weight}</span>
+      <span>
+        <Trans>fair weight {queue.fair_weight}</Trans>
+      </span>
     </Group>
   );
 }
@@ -85,19 +93,19 @@ function Numbers({ live }: { live: LiveClusterQueue }) {
   return (
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md">
       <Stat
-        label="Pending"
+        label={t`Pending`}
         value={formatCount(waiting(live))}
-        note={`${formatCount(live.inadmissible)} inadmissible`}
+        note={t`${formatCount(live.inadmissible)} inadmissible`}
       />
-      <Stat label="Reserving quota" value={formatCount(live.reserving)} />
-      <Stat label="Admitted" value={formatCount(live.admitted)} />
+      <Stat label={t`Reserving quota`} value={formatCount(live.reserving)} />
+      <Stat label={t`Admitted`} value={formatCount(live.admitted)} />
       <Stat
-        label="Weighted share"
+        label={t`Weighted share`}
         value={`${formatWeightedShare(live.weighted_share)} ‰`}
         note={
           live.weighted_share === 0
-            ? "nothing borrowed"
-            : "of what the cohort can lend, divided by the fair weight"
+            ? t`nothing borrowed`
+            : t`of what the cohort can lend, divided by the fair weight`
         }
       />
     </SimpleGrid>

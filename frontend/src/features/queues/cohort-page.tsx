@@ -1,4 +1,6 @@
 /** One cohort: what all queues below it have together, and which cohorts and queues those are. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, SimpleGrid, Skeleton, Stack, Table } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
@@ -28,14 +30,20 @@ export function CohortPage({ name, history }: { name: string; history: ReactNode
     <>
       <PageHeader
         title={name}
-        trail={<BackLink to="/queues">Queues</BackLink>}
+        trail={
+          <BackLink to="/queues">
+            <Trans>Queues</Trans>
+          </BackLink>
+        }
         facts={<Facts cohort={declared.data} live={data?.cohorts[name]} />}
       />
       {rows === null && <Skeleton height={320} />}
       {rows?.head === undefined && rows !== null && (
         <Panel>
-          <EmptyState icon="queues" title="There is no such cohort">
-            A cohort is there when a ClusterQueue or another cohort names it, or when it is declared.
+          <EmptyState icon="queues" title={t`There is no such cohort`}>
+            <Trans>
+              A cohort is there when a ClusterQueue or another cohort names it, or when it is declared.
+            </Trans>
           </EmptyState>
         </Panel>
       )}
@@ -66,14 +74,24 @@ function Facts({ cohort, live }: { cohort: Cohort | null | undefined; live: Live
   return (
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
       {cohort === null && (
-        <BadgeDot label="Not declared" color="gray" hint="Queues name it; it has no quota of its own." />
+        <BadgeDot
+          label={t`Not declared`}
+          color="gray"
+          hint={t`Queues name it; it has no quota of its own.`}
+        />
       )}
       {live !== undefined && live.parent !== "" && (
         <span>
-          in cohort <CohortLink name={live.parent} />
+          <Trans>
+            in cohort <CohortLink name={live.parent} />
+          </Trans>
         </span>
       )}
-      {cohort != null && <span>fair weight {cohort.fair_weight}</span>}
+      {cohort != null && (
+        <span>
+          <Trans>fair weight {cohort.fair_weight}</Trans>
+        </span>
+      )}
     </Group>
   );
 }
@@ -81,13 +99,13 @@ function Facts({ cohort, live }: { cohort: Cohort | null | undefined; live: Live
 function Numbers({ row }: { row: CohortRow }) {
   return (
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md">
-      <Stat label="ClusterQueues" value={formatCount(row.queues)} />
-      <Stat label="Pending" value={formatCount(row.pending)} />
-      <Stat label="Admitted" value={formatCount(row.admitted)} />
+      <Stat label={t`ClusterQueues`} value={formatCount(row.queues)} />
+      <Stat label={t`Pending`} value={formatCount(row.pending)} />
+      <Stat label={t`Admitted`} value={formatCount(row.admitted)} />
       <Stat
-        label="Weighted share"
+        label={t`Weighted share`}
         value={row.cohort === null ? "–" : `${formatWeightedShare(row.cohort.weighted_share)} ‰`}
-        note={row.cohort?.parent === "" ? "it borrows from nobody" : "of what the parent can lend"}
+        note={row.cohort?.parent === "" ? t`it borrows from nobody` : t`of what the parent can lend`}
       />
     </SimpleGrid>
   );
@@ -107,22 +125,34 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
   const own = useMemo(() => ownQuotas(declared), [declared]);
   const quotas = sortQuotas(row.cohort?.usage ?? []);
   return (
-    <Panel title="Quota of all below together" flush>
+    <Panel title={t`Quota of all below together`} flush>
       {quotas.length === 0 ? (
-        <NoneOf>None: nothing below it has quota.</NoneOf>
+        <NoneOf>
+          <Trans>None: nothing below it has quota.</Trans>
+        </NoneOf>
       ) : (
         <div className={classes.scroll}>
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>Flavor</Table.Th>
-                <Table.Th>Resource</Table.Th>
-                <Table.Th ta="right">Together</Table.Th>
-                <Table.Th ta="right" title="Quota in the cohort's own name">
-                  Of its own
+                <Table.Th>
+                  <Trans>Flavor</Trans>
                 </Table.Th>
-                <Table.Th ta="right">Used</Table.Th>
-                <Table.Th ta="right">Borrowed by queues</Table.Th>
+                <Table.Th>
+                  <Trans>Resource</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Together</Trans>
+                </Table.Th>
+                <Table.Th ta="right" title={t`Quota in the cohort's own name`}>
+                  <Trans>Of its own</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Used</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Borrowed by queues</Trans>
+                </Table.Th>
                 <Table.Th miw={120} w="20%" />
               </Table.Tr>
             </Table.Thead>
@@ -144,14 +174,14 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
                     <Table.Td>
                       <Meter
                         height={10}
-                        label={`${formatShare(used, total)} used`}
+                        label={t`${formatShare(used, total)} used`}
                         total={total}
                         segments={[
                           { value: used - borrowed, color: "var(--kw-used)", label: amount(used - borrowed) },
                           {
                             value: borrowed,
                             color: "var(--kw-borrowed)",
-                            label: `${amount(borrowed)} borrowed`,
+                            label: t`${amount(borrowed)} borrowed`,
                           },
                         ]}
                       />
@@ -169,7 +199,7 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
 
 function Members({ rows }: { rows: TreeRow[] }) {
   return (
-    <Panel title="Directly in it" flush>
+    <Panel title={t`Directly in it`} flush>
       <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
         <Table.Tbody data-live>
           {rows.map((row) => (
@@ -182,10 +212,12 @@ function Members({ rows }: { rows: TreeRow[] }) {
                 )}
               </Table.Td>
               <Table.Td c="var(--kw-muted)">
-                {row.kind === "cohort" ? `cohort of ${row.queues}` : "ClusterQueue"}
+                {row.kind === "cohort" ? t`cohort of ${row.queues}` : t`ClusterQueue`}
               </Table.Td>
               <Table.Td ta="right">
-                {formatCount(row.kind === "cohort" ? row.admitted : row.queue.admitted)} admitted
+                <Trans>
+                  {formatCount(row.kind === "cohort" ? row.admitted : row.queue.admitted)} admitted
+                </Trans>
               </Table.Td>
             </Table.Tr>
           ))}

@@ -1,4 +1,6 @@
 /** Who has which quota of a flavor, and what of it is used. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table } from "@mantine/core";
 import { useLive } from "@/api/cluster";
 import { NoneOf } from "@/components/key-values";
@@ -16,19 +18,31 @@ export function FlavorQuotas({ flavor }: { flavor: string }) {
     )
     .sort((a, b) => a.quota.resource.localeCompare(b.quota.resource) || a.queue.localeCompare(b.queue));
   return (
-    <Panel title="Quota by queue" flush>
+    <Panel title={t`Quota by queue`} flush>
       {rows.length === 0 ? (
-        <NoneOf>No queue that you see has quota of it.</NoneOf>
+        <NoneOf>
+          <Trans>No queue that you see has quota of it.</Trans>
+        </NoneOf>
       ) : (
         <div className={classes.scroll}>
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>Resource</Table.Th>
-                <Table.Th>ClusterQueue</Table.Th>
-                <Table.Th ta="right">Nominal</Table.Th>
-                <Table.Th ta="right">Used</Table.Th>
-                <Table.Th ta="right">Borrowed</Table.Th>
+                <Table.Th>
+                  <Trans>Resource</Trans>
+                </Table.Th>
+                <Table.Th>
+                  <Trans>ClusterQueue</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Nominal</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Used</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Borrowed</Trans>
+                </Table.Th>
                 <Table.Th miw={140} w="24%" />
               </Table.Tr>
             </Table.Thead>

@@ -1,4 +1,6 @@
 /** One LocalQueue: where it leads, whether it is active, and whose workloads are in it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, SimpleGrid, Skeleton, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -32,20 +34,24 @@ export function LocalQueuePage({ namespace, name, workloads, history }: LocalQue
     <>
       <PageHeader
         title={`${namespace}/${name}`}
-        trail={<BackLink to="/queues">Queues</BackLink>}
+        trail={
+          <BackLink to="/queues">
+            <Trans>Queues</Trans>
+          </BackLink>
+        }
         facts={queue.data !== undefined && <Facts queue={queue.data} />}
       />
       {queue.isPending && <Skeleton height={320} />}
       {missing && (
         <Panel>
-          <EmptyState icon="queues" title="There is no such LocalQueue">
-            Workloads may name a queue before it is there; they wait until it is.
+          <EmptyState icon="queues" title={t`There is no such LocalQueue`}>
+            <Trans>Workloads may name a queue before it is there; they wait until it is.</Trans>
           </EmptyState>
         </Panel>
       )}
       {queue.error !== null && !missing && (
         <ErrorState
-          title="The LocalQueue cannot be shown"
+          title={t`The LocalQueue cannot be shown`}
           message={queue.error.message}
           onRetry={() => void queue.refetch()}
         />
@@ -53,9 +59,9 @@ export function LocalQueuePage({ namespace, name, workloads, history }: LocalQue
       {queue.data !== undefined && (
         <Stack gap="md">
           <SimpleGrid cols={{ base: 3 }} spacing="md">
-            <Stat label="Pending" value={formatCount(queue.data.pending)} />
-            <Stat label="Reserving quota" value={formatCount(queue.data.reserving)} />
-            <Stat label="Admitted" value={formatCount(queue.data.admitted)} />
+            <Stat label={t`Pending`} value={formatCount(queue.data.pending)} />
+            <Stat label={t`Reserving quota`} value={formatCount(queue.data.reserving)} />
+            <Stat label={t`Admitted`} value={formatCount(queue.data.admitted)} />
           </SimpleGrid>
           {workloads}
           {history}
@@ -70,9 +76,13 @@ function Facts({ queue }: { queue: LocalQueue }) {
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
       <QueueState queue={queue} />
       <span>
-        leads to <ClusterQueueLink name={queue.cluster_queue} />
+        <Trans>
+          leads to <ClusterQueueLink name={queue.cluster_queue} />
+        </Trans>
       </span>
-      <span>fair weight {queue.fair_weight}</span>
+      <span>
+        <Trans>fair weight {queue.fair_weight}</Trans>
+      </span>
     </Group>
   );
 }

@@ -1,4 +1,6 @@
 /** The LocalQueues that lead into a ClusterQueue. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Skeleton, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -15,18 +17,18 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
   const queues = useQuery(localQueuesQuery(useCluster(), clusterQueue));
   const rows = queues.data?.results;
   return (
-    <Panel title="LocalQueues" flush>
+    <Panel title={t`LocalQueues`} flush>
       {queues.isPending && <Skeleton height={100} m="md" />}
       {queues.error !== null && (
         <ErrorState
-          title="They cannot be shown"
+          title={t`They cannot be shown`}
           message={queues.error.message}
           onRetry={() => void queues.refetch()}
         />
       )}
       {rows?.length === 0 && (
-        <EmptyState icon="queues" title="No LocalQueue leads here">
-          Namespaces submit through a LocalQueue that names this ClusterQueue.
+        <EmptyState icon="queues" title={t`No LocalQueue leads here`}>
+          <Trans>Namespaces submit through a LocalQueue that names this ClusterQueue.</Trans>
         </EmptyState>
       )}
       {rows !== undefined && rows.length > 0 && (
@@ -34,9 +36,15 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>LocalQueue</Table.Th>
-                <Table.Th ta="right">Pending</Table.Th>
-                <Table.Th ta="right">Admitted</Table.Th>
+                <Table.Th>
+                  <Trans>LocalQueue</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Pending</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Admitted</Trans>
+                </Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
@@ -48,7 +56,7 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
                       {queue.namespace}
                     </Text>
                     {queue.stop_policy !== "None" && (
-                      <BadgeDot label={`Stopped: ${queue.stop_policy}`} color="orange" />
+                      <BadgeDot label={t`Stopped: ${queue.stop_policy}`} color="orange" />
                     )}
                   </Table.Td>
                   <Table.Td ta="right">{formatCount(queue.pending)}</Table.Td>

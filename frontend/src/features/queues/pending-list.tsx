@@ -1,4 +1,6 @@
 /** Who waits in a ClusterQueue, in the order in which it serves them. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -22,7 +24,7 @@ const COLUMNS: DataColumn<Workload>[] = [
   },
   {
     id: "name",
-    header: "Workload",
+    header: () => t`Workload`,
     cell: ({ row: { original } }) => (
       <WorkloadLink namespace={original.namespace} name={original.name} inRow>
         <MiddleEllipsis text={`${original.namespace}/${original.name}`} />
@@ -31,13 +33,13 @@ const COLUMNS: DataColumn<Workload>[] = [
   },
   {
     id: "priority",
-    header: "Priority",
+    header: () => t`Priority`,
     meta: { width: "84px", align: "right", hideBelow: 560 },
     cell: ({ row: { original } }) => original.priority,
   },
   {
     id: "why",
-    header: "Why it waits",
+    header: () => t`Why it waits`,
     meta: { hideBelow: 760, width: "40%" },
     cell: ({ row: { original } }) => (
       <span title={original.message}>{original.message || original.reason || "–"}</span>
@@ -51,15 +53,15 @@ export function PendingList({ queue, pending }: { queue: string; pending: number
   const list = useInfiniteQuery(pendingInQueueQuery(useCluster(), queue));
   return (
     <PagedTable
-      title="Pending, in the order of service"
+      title={t`Pending, in the order of service`}
       aside={
         pending !== null && (
           <Text fz="sm" c="var(--kw-muted)" className="kw-number" data-live>
-            {formatCount(pending)} waiting
+            <Trans>{formatCount(pending)} waiting</Trans>
           </Text>
         )
       }
-      label={`Workloads pending in ${queue}`}
+      label={t`Workloads pending in ${queue}`}
       list={list}
       columns={COLUMNS}
       rowKey={(row) => row.uid}
@@ -67,7 +69,7 @@ export function PendingList({ queue, pending }: { queue: string; pending: number
         void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
       }
       height="520px"
-      empty={<EmptyState icon="check" title="Nobody waits in this queue" />}
+      empty={<EmptyState icon="check" title={t`Nobody waits in this queue`} />}
     />
   );
 }

@@ -1,4 +1,5 @@
 /** How a ClusterQueue preempts and chooses flavors. */
+import { t } from "@lingui/core/macro";
 import { Table } from "@mantine/core";
 import type { ClusterQueue } from "@/api/types";
 import { Panel } from "@/components/panel";
@@ -20,7 +21,7 @@ export function Policies({ queue }: { queue: ClusterQueue }) {
   ];
   if (lines.length === 0) return null;
   return (
-    <Panel title="Preemption and flavors" flush>
+    <Panel title={t`Preemption and flavors`} flush>
       <Table fz="sm" verticalSpacing={7} horizontalSpacing="md">
         <Table.Tbody>
           {lines.map(([name, setting]) => (

@@ -1,4 +1,6 @@
 /** Who may use how much, who borrows from whom, and where workloads wait. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Skeleton, TextInput } from "@mantine/core";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useMemo, useRef, useState } from "react";
@@ -21,7 +23,7 @@ export function QueuesPage({ search, onSearch }: QueuesPageProps) {
   const data = useLive((live) => live.data);
   return (
     <>
-      <PageHeader title="Queues" facts={<Legend />} />
+      <PageHeader title={t`Queues`} facts={<Legend />} />
       {data === null ? <Skeleton height={400} /> : <Tree data={data} search={search} onSearch={onSearch} />}
     </>
   );
@@ -50,8 +52,8 @@ function Tree({ data, search, onSearch }: QueuesPageProps & { data: LiveData }) 
       <Group mb="sm" gap="xs">
         <TextInput
           type="search"
-          aria-label="Search queues and cohorts"
-          placeholder="Search queues and cohorts  ( / )"
+          aria-label={t`Search queues and cohorts`}
+          placeholder={t`Search queues and cohorts  ( / )`}
           size="xs"
           w={260}
           leftSection={<Icon name="search" size={14} />}
@@ -59,10 +61,10 @@ function Tree({ data, search, onSearch }: QueuesPageProps & { data: LiveData }) 
           onChange={(event) => onSearch(event.currentTarget.value)}
         />
         <Button variant="default" size="xs" onClick={() => setClosed(new Set())}>
-          Open all
+          <Trans>Open all</Trans>
         </Button>
         <Button variant="default" size="xs" onClick={closeAll}>
-          Close all
+          <Trans>Close all</Trans>
         </Button>
       </Group>
       <Panel flush>
@@ -86,13 +88,21 @@ function Rows({ rows, onToggle }: { rows: TreeRow[]; onToggle: (name: string) =>
   return (
     <div>
       <div className={classes.head} aria-hidden="true">
-        <span>Cohort or ClusterQueue</span>
-        <span className={classes.count}>Pending</span>
-        <span className={classes.count}>Admitted</span>
-        <span className={classes.count} title="Dominant resource share, divided by the fair weight">
-          Share
+        <span>
+          <Trans>Cohort or ClusterQueue</Trans>
         </span>
-        <span>Quota: used of nominal</span>
+        <span className={classes.count}>
+          <Trans>Pending</Trans>
+        </span>
+        <span className={classes.count}>
+          <Trans>Admitted</Trans>
+        </span>
+        <span className={classes.count} title={t`Dominant resource share, divided by the fair weight`}>
+          <Trans>Share</Trans>
+        </span>
+        <span>
+          <Trans>Quota: used of nominal</Trans>
+        </span>
       </div>
       <div ref={frame} style={{ height: virtual.getTotalSize(), position: "relative" }} data-live>
         {virtual.getVirtualItems().map((item) => {
@@ -120,21 +130,23 @@ function Rows({ rows, onToggle }: { rows: TreeRow[]; onToggle: (name: string) =>
 
 function NoQueues({ searched }: { searched: boolean }) {
   return searched ? (
-    <EmptyState icon="search" title="No queue or cohort has this in its name" />
+    <EmptyState icon="search" title={t`No queue or cohort has this in its name`} />
   ) : (
-    <EmptyState icon="queues" title="No queues yet">
-      Apply ClusterQueues, Cohorts and LocalQueues: POST their manifests to /api/v1/manifests/, or manage.py
-      apply -f.
+    <EmptyState icon="queues" title={t`No queues yet`}>
+      <Trans>
+        Apply ClusterQueues, Cohorts and LocalQueues: POST their manifests to /api/v1/manifests/, or manage.py
+        apply -f.
+      </Trans>
     </EmptyState>
   );
 }
 
 function Legend() {
   const swatches = [
-    { label: "used", background: "var(--kw-used)" },
-    { label: "borrowed from the cohort", background: "var(--kw-borrowed)" },
+    { label: t`used`, background: "var(--kw-used)" },
+    { label: t`borrowed from the cohort`, background: "var(--kw-borrowed)" },
     {
-      label: "idle, may be lent",
+      label: t`idle, may be lent`,
       background: "repeating-linear-gradient(135deg, var(--kw-lendable) 0 3px, transparent 3px 6px)",
     },
   ];

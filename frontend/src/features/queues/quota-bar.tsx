@@ -1,4 +1,5 @@
 /** One quota: what is used of the nominal amount, what is borrowed on top, and what others may still take of it. */
+import { t } from "@lingui/core/macro";
 import { Tooltip } from "@mantine/core";
 import type { LiveQuota } from "@/api/types";
 import { Meter } from "@/components/figures/meter";
@@ -17,11 +18,11 @@ export function QuotaBar({ quota, height = 8 }: { quota: LiveQuota; height?: num
         { value: own, color: "var(--kw-used)", label: "used" },
         { value: borrowed, color: "var(--kw-borrowed)", label: "borrowed" },
         ...(borrowed === 0
-          ? [{ value: lendable, color: "var(--kw-lendable)", label: "idle, may be lent", striped: true }]
+          ? [{ value: lendable, color: "var(--kw-lendable)", label: t`idle, may be lent`, striped: true }]
           : []),
       ]}
       marks={
-        scale > quota.nominal && quota.nominal > 0 ? [{ at: quota.nominal, label: "nominal quota" }] : []
+        scale > quota.nominal && quota.nominal > 0 ? [{ at: quota.nominal, label: t`nominal quota` }] : []
       }
     />
   );
@@ -47,7 +48,7 @@ export function QuotaCell({ quota }: { quota: LiveQuota }) {
         <QuotaLine
           small
           name={flavor}
-          value={borrowed > 0 ? `+${formatAmountShort(resource, borrowed)} borrowed` : ""}
+          value={borrowed > 0 ? t`+${formatAmountShort(resource, borrowed)} borrowed` : ""}
         />
       </div>
     </Tooltip>

@@ -1,4 +1,5 @@
 /** Editing quotas: which field an error of the server belongs to, and what of it can be said before asking. */
+import { t } from "@lingui/core/macro";
 import type { QuotaChange } from "@/api/queues";
 import type { ClusterQueue, ResourceGroup } from "@/api/types";
 import { InvalidQuantity, parseAmount } from "@/lib/quantity";
@@ -87,17 +88,29 @@ export interface FieldDifference {
   value: string;
 }
 
+export function quotaFieldWords(): Record<QuotaField, string> {
+  return {
+    nominal_quota: t`Nominal quota`,
+    borrowing_limit: t`Borrowing limit`,
+    lending_limit: t`Lending limit`,
+  };
+}
+
+export function quotaLabel(field: QuotaField, resource: string, flavor: string): string {
+  return t`${quotaFieldWords()[field]} of ${resource}, flavor ${flavor}`;
+}
+
 /** Every field by a key that stays when groups are reordered. */
 function fieldsOf({ resource_groups, stop_policy, fair_weight }: Edited): Map<string, string> {
   const found = new Map([
-    ["stop policy", stop_policy as string],
-    ["fair weight", fair_weight],
+    [t`stop policy`, stop_policy as string],
+    [t`fair weight`, fair_weight],
   ]);
   for (const group of resource_groups) {
     for (const flavor of group.flavors) {
       for (const resource of flavor.resources) {
         for (const field of QUOTA_FIELDS) {
-          const label = `${field.replace("_", " ")} of ${resource.name} in flavor ${flavor.name}`;
+          const label = quotaLabel(field, resource.name, flavor.name);
           found.set(label, resource[field] ?? "none");
         }
       }
@@ -124,15 +137,15 @@ export function conflicts(opened: Edited, mine: Edited, now: Edited, seen: Edite
 export function changesToSend(opened: Edited, mine: Edited, now: Edited): QuotaChange {
   const ours = new Map(differences(opened, mine).map(({ label, value }) => [label, value]));
   const change: QuotaChange = {};
-  if (ours.has("stop policy")) change.stop_policy = mine.stop_policy;
-  if (ours.has("fair weight")) change.fair_weight = mine.fair_weight;
-  if ([...ours.keys()].some((label) => label.includes(" in flavor "))) {
+  if (ours.has(t`stop policy`)) change.stop_policy = mine.stop_policy;
+  if (ours.has(t`fair weight`)) change.fair_weight = mine.fair_weight;
+  if ([...ours.keys()].some((label) => label !== t`stop policy` && label !== t`fair weight`)) {
     change.resource_groups = structuredClone(now.resource_groups) as ResourceGroup[];
     for (const group of change.resource_groups) {
       for (const flavor of group.flavors) {
         for (const resource of flavor.resources) {
           for (const field of QUOTA_FIELDS) {
-            const value = ours.get(`${field.replace("_", " ")} of ${resource.name} in flavor ${flavor.name}`);
+            const value = ours.get(quotaLabel(field, resource.name, flavor.name));
             if (value === undefined) continue;
             if (field === "nominal_quota") resource.nominal_quota = value;
             else resource[field] = value === "none" ? null : value;

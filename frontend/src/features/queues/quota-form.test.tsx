@@ -119,7 +119,7 @@ it("shows the other value first when both changed one field, and replaces it whe
   await user.type(field("Borrowing limit"), "4");
   await user.click(screen.getByRole("button", { name: "Save" }));
   expect(await screen.findByText(/Somebody changed the same fields meanwhile/)).toBeDefined();
-  expect(screen.getByText("borrowing limit of nvidia.com/gpu in flavor v100")).toBeDefined();
+  expect(screen.getByText("Borrowing limit of nvidia.com/gpu, flavor v100")).toBeDefined();
   expect(calls.some(({ method }) => method === "PATCH")).toBe(false);
   await user.click(screen.getByRole("button", { name: "Save" }));
   await vi.waitFor(() => expect(onDone).toHaveBeenCalled());
@@ -143,7 +143,7 @@ it("shows what somebody else changed between its reading and its writing (A2)", 
   await user.type(field("Borrowing limit"), "4");
   await user.click(screen.getByRole("button", { name: "Save" }));
   expect(await screen.findByText(/Somebody changed the same fields meanwhile/)).toBeDefined();
-  expect(screen.getByText("borrowing limit of nvidia.com/gpu in flavor v100")).toBeDefined();
+  expect(screen.getByText("Borrowing limit of nvidia.com/gpu, flavor v100")).toBeDefined();
   expect(calls.filter(({ method }) => method === "PATCH").map(({ ifMatch }) => ifMatch)).toEqual(['"1"']);
   expect(onDone).not.toHaveBeenCalled();
 });

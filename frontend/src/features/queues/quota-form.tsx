@@ -1,4 +1,6 @@
 /** Quotas as a form; the server's faults stand at their fields. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useEffect, useRef, useState } from "react";
@@ -17,21 +19,16 @@ import {
   fieldKey,
   invalidQuantities,
   QUOTA_FIELDS,
-  type QuotaField,
+  quotaFieldWords,
+  quotaLabel,
   sortFaults,
   withField,
 } from "./quota-edit";
 
-const LABELS: Record<QuotaField, string> = {
-  nominal_quota: "Nominal quota",
-  borrowing_limit: "Borrowing limit",
-  lending_limit: "Lending limit",
-};
-
-const STOP_POLICIES: { value: ClusterQueue["stop_policy"]; label: string }[] = [
-  { value: "None", label: "None: it admits" },
-  { value: "Hold", label: "Hold: it admits nothing new" },
-  { value: "HoldAndDrain", label: "HoldAndDrain: and what it admitted is evicted" },
+const stopPolicies = (): { value: ClusterQueue["stop_policy"]; label: string }[] => [
+  { value: "None", label: t`None: it admits` },
+  { value: "Hold", label: t`Hold: it admits nothing new` },
+  { value: "HoldAndDrain", label: t`HoldAndDrain: and what it admitted is evicted` },
 ];
 
 class ChangedMeanwhile extends Error {}
@@ -72,11 +69,11 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
       {
         onSuccess: (warnings) => {
           for (const message of warnings)
-            notifications.show({ color: "yellow", title: "Saved, but", message });
+            notifications.show({ color: "yellow", title: t`Saved, but`, message });
           notifications.show({
             color: "teal",
-            title: "Quotas saved",
-            message: `${queue.name}: the scheduler follows.`,
+            title: t`Quotas saved`,
+            message: t`${queue.name}: the scheduler follows.`,
           });
           onDone();
         },
@@ -94,8 +91,8 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
       <Stack>
         <Group align="flex-start">
           <Select
-            label="Stop policy"
-            data={STOP_POLICIES}
+            label={t`Stop policy`}
+            data={stopPolicies()}
             value={stopPolicy}
             allowDeselect={false}
             onChange={(policy) => policy !== null && setStopPolicy(policy as ClusterQueue["stop_policy"])}
@@ -103,8 +100,8 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
             maw="100%"
           />
           <TextInput
-            label="Fair weight"
-            description="Empty: 1"
+            label={t`Fair weight`}
+            description={t`Empty: 1`}
             inputWrapperOrder={["label", "input", "description", "error"]}
             value={fairWeight}
             onChange={(event) => setFairWeight(event.currentTarget.value)}
@@ -115,10 +112,12 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
           <Table fz="sm" verticalSpacing={6} horizontalSpacing="sm" layout="auto">
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>Flavor and resource</Table.Th>
+                <Table.Th>
+                  <Trans>Flavor and resource</Trans>
+                </Table.Th>
                 {QUOTA_FIELDS.map((field) => (
                   <Table.Th key={field} miw={130}>
-                    {LABELS[field]}
+                    {quotaFieldWords()[field]}
                   </Table.Th>
                 ))}
               </Table.Tr>
@@ -138,8 +137,8 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
                         <Table.Td key={field}>
                           <TextInput
                             size="xs"
-                            aria-label={`${LABELS[field]} of ${resource.name}, flavor ${flavor.name}`}
-                            placeholder={field === "nominal_quota" ? "" : "none"}
+                            aria-label={quotaLabel(field, resource.name, flavor.name)}
+                            placeholder={field === "nominal_quota" ? "" : t`none`}
                             value={resource[field] ?? ""}
                             disabled={
                               field === "nominal_quota" &&
@@ -161,20 +160,24 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
         </div>
         {edit.error instanceof ChangedMeanwhile && (
           <ErrorState
-            title="Somebody changed the same fields meanwhile"
-            message="Nothing was saved. These are the values now; save again to replace them with yours."
+            title={t`Somebody changed the same fields meanwhile`}
+            message={t`Nothing was saved. These are the values now; save again to replace them with yours.`}
             details={taken.map(({ label, value }) => ({ where: label, text: value }))}
           />
         )}
         {edit.error !== null && !(edit.error instanceof ChangedMeanwhile) && (
-          <ErrorState title="Nothing was changed" message={edit.error.message} details={faultLines(others)} />
+          <ErrorState
+            title={t`Nothing was changed`}
+            message={edit.error.message}
+            details={faultLines(others)}
+          />
         )}
         <Group justify="flex-end">
           <Button variant="default" onClick={onDone}>
-            Back
+            <Trans>Back</Trans>
           </Button>
           <Button type="submit" loading={edit.isPending}>
-            Save
+            <Trans>Save</Trans>
           </Button>
         </Group>
       </Stack>

@@ -1,4 +1,5 @@
 /** How one quota of a ClusterQueue divides, in base units of its resource. */
+import { t } from "@lingui/core/macro";
 import type { ClusterQueue, LiveQuota } from "@/api/types";
 import { formatAmountShort } from "@/lib/quantity";
 
@@ -28,20 +29,21 @@ export function quotaSegments(quota: LiveQuota): QuotaSegments {
 export function following(queue: ClusterQueue, flavor: string, resource: string): string | null {
   const found = queue.node_quotas.find((cell) => cell.flavor === flavor && cell.resource === resource);
   if (found === undefined) return null;
-  const less = found.headroom === "0" ? "" : `, less ${found.headroom}`;
-  return `${found.share} of the nodes${less}`;
+  return found.headroom === "0"
+    ? t`${found.share} of the nodes`
+    : t`${found.share} of the nodes, less ${found.headroom}`;
 }
 
 /** The whole truth about one quota, one line each. */
 export function describeQuota(quota: LiveQuota): string {
   const amount = (value: number) => formatAmountShort(quota.resource, value);
   const { lendable, own } = quotaSegments(quota);
-  const limit = (value: number | null) => (value === null ? "no limit" : amount(value));
+  const limit = (value: number | null) => (value === null ? t`no limit` : amount(value));
   return [
-    `${quota.resource} of flavor ${quota.flavor}`,
-    `nominal ${amount(quota.nominal)}, used ${amount(own)} of it`,
-    `borrowed ${amount(quota.borrowed)} (borrowing limit: ${limit(quota.borrowing_limit)})`,
-    `idle and lendable ${amount(lendable)} (lending limit: ${limit(quota.lending_limit)})`,
+    t`${quota.resource} of flavor ${quota.flavor}`,
+    t`nominal ${amount(quota.nominal)}, used ${amount(own)} of it`,
+    t`borrowed ${amount(quota.borrowed)} (borrowing limit: ${limit(quota.borrowing_limit)})`,
+    t`idle and lendable ${amount(lendable)} (lending limit: ${limit(quota.lending_limit)})`,
   ].join("\n");
 }
 

@@ -1,4 +1,6 @@
 /** The quotas of a ClusterQueue as a table, and for admins as a form. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Table, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useSuspenseQuery } from "@tanstack/react-query";
@@ -22,7 +24,7 @@ export function Quotas({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota
   const [editing, edit] = useDisclosure(false);
   return (
     <Panel
-      title={editing ? "Edit quotas" : "Quotas"}
+      title={editing ? t`Edit quotas` : t`Quotas`}
       flush={!editing}
       aside={
         isClusterAdmin(session) &&
@@ -34,7 +36,7 @@ export function Quotas({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota
             leftSection={<Icon name="edit" size={14} />}
             onClick={edit.open}
           >
-            Edit
+            <Trans>Edit</Trans>
           </Button>
         )
       }
@@ -52,8 +54,8 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
   );
   if (rows.length === 0) {
     return (
-      <EmptyState icon="queues" title="No quota">
-        Without resource groups this queue admits nothing that asks for resources.
+      <EmptyState icon="queues" title={t`No quota`}>
+        <Trans>Without resource groups this queue admits nothing that asks for resources.</Trans>
       </EmptyState>
     );
   }
@@ -62,15 +64,29 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
       <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>Flavor</Table.Th>
-            <Table.Th>Resource</Table.Th>
-            <Table.Th ta="right">Nominal</Table.Th>
-            <Table.Th ta="right">Borrowing limit</Table.Th>
-            <Table.Th ta="right">Lending limit</Table.Th>
-            <Table.Th ta="right">Used</Table.Th>
-            <Table.Th ta="right">Borrowed</Table.Th>
+            <Table.Th>
+              <Trans>Flavor</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Resource</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Nominal</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Borrowing limit</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Lending limit</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Used</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Borrowed</Trans>
+            </Table.Th>
             <Table.Th miw={160} w="26%">
-              Use
+              <Trans>Use</Trans>
             </Table.Th>
           </Table.Tr>
         </Table.Thead>
@@ -114,7 +130,11 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
 function Following({ queue, flavor, resource }: { queue: ClusterQueue; flavor: string; resource: string }) {
   const words = following(queue, flavor, resource);
   return words === null ? null : (
-    <Text fz="xs" c="var(--kw-muted)" title="Computed from what pods of others leave of the flavor's nodes">
+    <Text
+      fz="xs"
+      c="var(--kw-muted)"
+      title={t`Computed from what pods of others leave of the flavor's nodes`}
+    >
       {words}
     </Text>
   );
@@ -129,8 +149,8 @@ interface QuantityCellProps {
 /** A quantity for people; exactly as written in the tooltip. */
 function QuantityCell({ resource, quantity, children }: QuantityCellProps) {
   return (
-    <Table.Td ta="right" title={quantity ?? "no limit"}>
-      {quantity === null ? "none" : formatAmountShort(resource, parseAmount(resource, quantity))}
+    <Table.Td ta="right" title={quantity ?? t`no limit`}>
+      {quantity === null ? t`none` : formatAmountShort(resource, parseAmount(resource, quantity))}
       {children}
     </Table.Td>
   );

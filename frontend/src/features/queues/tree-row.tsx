@@ -1,4 +1,6 @@
 /** One row of the tree: a cohort, or a ClusterQueue. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { ActionIcon, Text } from "@mantine/core";
 import { memo } from "react";
 import { waiting } from "@/api/live/live-data";
@@ -32,7 +34,7 @@ function sameRow(a: TreeRow, b: TreeRow): boolean {
 }
 
 function CohortView({ row, onToggle }: { row: CohortRow; onToggle: (name: string) => void }) {
-  const label = `${row.open ? "Close" : "Open"} cohort ${row.name}`;
+  const label = row.open ? t`Close cohort ${row.name}` : t`Open cohort ${row.name}`;
   return (
     <div className={classes.row} data-cohort>
       <div className={classes.name} style={{ paddingLeft: row.depth * INDENT }}>
@@ -49,13 +51,20 @@ function CohortView({ row, onToggle }: { row: CohortRow; onToggle: (name: string
         <div>
           <CohortLink name={row.name} fw={650} />
           <Text fz={11.5} c="var(--kw-muted)">
-            cohort of {formatCount(row.queues)} {row.queues === 1 ? "queue" : "queues"}
-            {row.cohort === null && ", not declared"}
+            {row.cohort === null ? (
+              <Plural
+                value={row.queues}
+                one="cohort of # queue, not declared"
+                other="cohort of # queues, not declared"
+              />
+            ) : (
+              <Plural value={row.queues} one="cohort of # queue" other="cohort of # queues" />
+            )}
           </Text>
         </div>
       </div>
-      <Count label="Pending" value={row.pending} />
-      <Count label="Admitted" value={row.admitted} />
+      <Count label={t`Pending`} value={row.pending} />
+      <Count label={t`Admitted`} value={row.admitted} />
       <Share share={row.cohort?.weighted_share ?? null} />
       <div className={classes.quotas}>
         {row.cohort !== null && <CohortQuotas cohort={row.cohort} borrowed={row.borrowed} />}
@@ -66,17 +75,18 @@ function CohortView({ row, onToggle }: { row: CohortRow; onToggle: (name: string
 
 function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: CohortRow["borrowed"] }) {
   const quotas = sortQuotas(cohort.usage);
+  const more = quotas.length - MAX_QUOTAS;
   return (
     <>
       {quotas.slice(0, MAX_QUOTAS).map(({ flavor, resource, subtree_quota: total, used }) => {
         const amounts = formatAmountOf(resource, used, total);
         const lent = Math.min(used, borrowed.get(quotaKey({ flavor, resource })) ?? 0);
-        const lentText = `${formatAmountShort(resource, lent)} of it borrowed by queues`;
+        const lentText = t`${formatAmountShort(resource, lent)} of it borrowed by queues`;
         return (
           <div key={`${flavor} ${resource}`} className={classes.quota}>
             <QuotaLine name={resource.split("/").at(-1) ?? resource} value={amounts} />
             <Meter
-              label={`${resource} of ${flavor} in the whole cohort: ${amounts}, ${lentText}`}
+              label={t`${resource} of ${flavor} in the whole cohort: ${amounts}, ${lentText}`}
               total={total}
               segments={[
                 { value: used - lent, color: "var(--kw-used)", label: amounts },
@@ -86,14 +96,14 @@ function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: Coho
             <QuotaLine
               small
               name={flavor}
-              value={lent > 0 ? `${formatAmountShort(resource, lent)} lent` : ""}
+              value={lent > 0 ? t`${formatAmountShort(resource, lent)} lent` : ""}
             />
           </div>
         );
       })}
-      {quotas.length > MAX_QUOTAS && (
+      {more > 0 && (
         <Text fz="xs" c="var(--kw-muted)">
-          and {quotas.length - MAX_QUOTAS} more
+          <Trans>and {more} more</Trans>
         </Text>
       )}
     </>
@@ -110,10 +120,10 @@ function QueueView({ row }: { row: QueueRow }) {
         <ClusterQueueLink name={name} fw={550}>
           <MiddleEllipsis text={name} />
         </ClusterQueueLink>
-        {!queue.active && <BadgeDot label="Not active" color="orange" hint={queue.message} />}
+        {!queue.active && <BadgeDot label={t`Not active`} color="orange" hint={queue.message} />}
       </div>
-      <Count label="Pending" value={waiting(queue)} inadmissible={queue.inadmissible} />
-      <Count label="Admitted" value={queue.admitted} />
+      <Count label={t`Pending`} value={waiting(queue)} inadmissible={queue.inadmissible} />
+      <Count label={t`Admitted`} value={queue.admitted} />
       <Share share={queue.weighted_share} />
       <div className={classes.quotas}>
         {quotas.slice(0, MAX_QUOTAS).map((quota) => (
@@ -121,7 +131,7 @@ function QueueView({ row }: { row: QueueRow }) {
         ))}
         {more > 0 && (
           <TextLink to="/queues/$name" params={{ name }} fz="xs">
-            and {more} more
+            <Trans>and {more} more</Trans>
           </TextLink>
         )}
       </div>
@@ -134,7 +144,11 @@ function Count({ label, value, inadmissible = 0 }: { label: string; value: numbe
     <div className={`${classes.count} kw-number`}>
       <span className={classes.label}>{label}</span>
       {formatCount(value)}
-      {inadmissible > 0 && <small>{formatCount(inadmissible)} inadmissible</small>}
+      {inadmissible > 0 && (
+        <small>
+          <Trans>{formatCount(inadmissible)} inadmissible</Trans>
+        </small>
+      )}
     </div>
   );
 }
@@ -142,7 +156,9 @@ function Count({ label, value, inadmissible = 0 }: { label: string; value: numbe
 function Share({ share }: { share: number | "Infinity" | null }) {
   return (
     <div className={`${classes.count} kw-number`}>
-      <span className={classes.label}>Share</span>
+      <span className={classes.label}>
+        <Trans>Share</Trans>
+      </span>
       {share === null ? "–" : `${formatWeightedShare(share)} ‰`}
     </div>
   );

@@ -1,4 +1,5 @@
 /** The largest rows of a report as bars: a picture of its own, which can be taken along as SVG. */
+import { Trans } from "@lingui/react/macro";
 import { Button } from "@mantine/core";
 import { useRef } from "react";
 import type { Bar } from "./cells";
@@ -55,7 +56,7 @@ export function BarPicture({ title, bars, format }: BarPictureProps) {
         mt="xs"
         onClick={() => picture.current !== null && download(picture.current, title)}
       >
-        Download picture (SVG)
+        <Trans>Download picture (SVG)</Trans>
       </Button>
     </>
   );

@@ -1,4 +1,6 @@
 /** What was: waits and throughput, use and its price, idle devices, preemptions. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import {
   Anchor,
   Group,
@@ -28,37 +30,36 @@ import { REPORT_DAYS, REPORT_KINDS, type ReportFilters } from "@/lib/url/report-
 import { BarPicture } from "./bar-picture";
 import { barsOf, formatCell, isNumeric } from "./cells";
 
-const TITLES: Record<(typeof REPORT_KINDS)[number], string> = {
-  waits: "Waits and throughput",
-  usage: "Use and cost",
-  idle: "Idle devices",
-  preemptions: "Preemptions",
-};
+const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
+  waits: t`Waits and throughput`,
+  usage: t`Use and cost`,
+  idle: t`Idle devices`,
+  preemptions: t`Preemptions`,
+});
 
-const NOTES: Record<(typeof REPORT_KINDS)[number], string> = {
-  waits: "Waits of what started in this time; what finished, was preempted or evicted in it.",
-  usage:
-    "Hours of one core, one GiB, one of anything else. A slice of a device is charged as the larger of its shares of memory and of cores; stranded rests are charged to nobody.",
-  idle: "Held, and next to nothing ran there, as the monitors saw it. What no monitor measured stands apart.",
-  preemptions: "Who made room, for whom and why.",
-};
+const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
+  waits: t`Waits of what started in this time; what finished, was preempted or evicted in it.`,
+  usage: t`Hours of one core, one GiB, one of anything else. A slice of a device is charged as the larger of its shares of memory and of cores; stranded rests are charged to nobody.`,
+  idle: t`Held, and next to nothing ran there, as the monitors saw it. What no monitor measured stands apart.`,
+  preemptions: t`Who made room, for whom and why.`,
+});
 
-const GROUP_TITLES: Record<string, string> = {
-  cluster_queue: "ClusterQueue",
-  local_queue: "LocalQueue",
-  namespace: "Namespace",
-  user: "User",
-  priority: "Priority",
-  size: "Size",
-  month: "Month",
-  flavor: "Flavor",
-  day: "Day",
-  preemptor: "Preemptor",
-  preemptor_cluster_queue: "Preemptor's ClusterQueue",
-  preemptor_namespace: "Preemptor's namespace",
-  reason: "Reason",
-  workload: "Workload",
-};
+const groupTitles = (): Record<string, string> => ({
+  cluster_queue: t`ClusterQueue`,
+  local_queue: t`LocalQueue`,
+  namespace: t`Namespace`,
+  user: t`User`,
+  priority: t`Priority`,
+  size: t`Size`,
+  month: t`Month`,
+  flavor: t`Flavor`,
+  day: t`Day`,
+  preemptor: t`Preemptor`,
+  preemptor_cluster_queue: t`Preemptor's ClusterQueue`,
+  preemptor_namespace: t`Preemptor's namespace`,
+  reason: t`Reason`,
+  workload: t`Workload`,
+});
 
 export interface ReportsPageProps {
   filters: ReportFilters;
@@ -73,7 +74,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
   const report = useQuery(reportQuery(cluster, selection));
   return (
     <>
-      <PageHeader title="Reports" facts={NOTES[kind]} />
+      <PageHeader title={t`Reports`} facts={notes()[kind]} />
       <Tabs
         value={kind}
         onChange={(value) => {
@@ -84,19 +85,19 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
         <Tabs.List>
           {REPORT_KINDS.map((each) => (
             <Tabs.Tab key={each} value={each}>
-              {TITLES[each]}
+              {titles()[each]}
             </Tabs.Tab>
           ))}
         </Tabs.List>
       </Tabs>
       <Group my="md" align="flex-end" gap="sm">
         <NativeSelect
-          label="Time"
+          label={t`Time`}
           size="xs"
           value={String(selection.days)}
           data={REPORT_DAYS.map((days) => ({
             value: String(days),
-            label: days === 1 ? "Last 24 hours" : `Last ${days} days`,
+            label: days === 1 ? t`Last 24 hours` : t`Last ${days} days`,
           }))}
           onChange={(event) => {
             const days = REPORT_DAYS.find((known) => String(known) === event.currentTarget.value);
@@ -105,11 +106,11 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
         />
         {(report.data?.by.length ?? 0) > 0 && (
           <MultiSelect
-            label="Group by"
+            label={t`Group by`}
             size="xs"
             miw={260}
-            placeholder={by.length === 0 ? "as usual" : ""}
-            data={(report.data?.by ?? []).map((value) => ({ value, label: GROUP_TITLES[value] ?? value }))}
+            placeholder={by.length === 0 ? t`as usual` : ""}
+            data={(report.data?.by ?? []).map((value) => ({ value, label: groupTitles()[value] ?? value }))}
             value={by}
             onChange={(chosen) => {
               const { by: _, ...others } = filters;
@@ -118,13 +119,13 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
           />
         )}
         <Anchor href={reportCsvUrl(cluster, selection)} download fz="sm" pb={4}>
-          Download CSV
+          <Trans>Download CSV</Trans>
         </Anchor>
       </Group>
       {report.error !== null && (
         <Panel>
           <ErrorState
-            title="The report cannot be shown"
+            title={t`The report cannot be shown`}
             message={report.error.message}
             onRetry={() => void report.refetch()}
           />
@@ -143,10 +144,10 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
   if (report.rows.length === 0 || column === undefined) {
     return (
       <Panel>
-        <EmptyState icon="reports" title="Nothing to report in this time">
+        <EmptyState icon="reports" title={t`Nothing to report in this time`}>
           {kind === "usage" || kind === "waits"
-            ? "Rows appear as soon as a workload has held quota."
-            : "Nothing of the kind happened, or nothing was measured."}
+            ? t`Rows appear as soon as a workload has held quota.`
+            : t`Nothing of the kind happened, or nothing was measured.`}
         </EmptyState>
       </Panel>
     );
@@ -155,11 +156,11 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
   return (
     <Stack gap="md">
       <Panel
-        title="The largest"
+        title={t`The largest`}
         aside={
           <NativeSelect
             size="xs"
-            aria-label="What the picture shows"
+            aria-label={t`What the picture shows`}
             value={column.name}
             data={numeric.map(({ name, title }) => ({ value: name, label: title }))}
             onChange={(event) => choose(event.currentTarget.value)}
@@ -167,13 +168,13 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
         }
       >
         <BarPicture
-          title={`${TITLES[kind]}: ${column.title}`}
+          title={`${titles()[kind]}: ${column.title}`}
           bars={bars}
           format={(value) => formatCell(value, column.kind, report.currency)}
         />
       </Panel>
       <Panel flush>
-        <ReportTable report={report} title={TITLES[kind]} />
+        <ReportTable report={report} title={titles()[kind]} />
       </Panel>
     </Stack>
   );
@@ -210,7 +211,7 @@ function ReportTable({ report, title }: { report: Report; title: string }) {
               {columns.map((column, place) => (
                 <Table.Th key={column.name} ta={isNumeric(column) ? "right" : "left"}>
                   {place === 0
-                    ? "All"
+                    ? t`All`
                     : column.name in totals
                       ? formatCell(totals[column.name], column.kind, currency)
                       : ""}
@@ -220,8 +221,10 @@ function ReportTable({ report, title }: { report: Report; title: string }) {
             {"stranded_device_hours" in totals && (
               <Table.Tr>
                 <Table.Td colSpan={columns.length}>
-                  Stranded, charged to nobody: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
-                  device-hours
+                  <Trans>
+                    Stranded, charged to nobody: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
+                    device-hours
+                  </Trans>
                 </Table.Td>
               </Table.Tr>
             )}

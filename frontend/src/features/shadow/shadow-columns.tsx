@@ -1,4 +1,5 @@
 /** The columns of what two schedulers made of one workload. */
+import { t } from "@lingui/core/macro";
 import { Tooltip } from "@mantine/core";
 import type { ShadowChoice, ShadowDifference } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
@@ -7,17 +8,17 @@ import { WorkloadLink } from "@/components/object-links";
 import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 
-const VERDICTS: Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> = {
-  OnlyTheirs: { label: "Only theirs", color: "orange", hint: "Ours would not have done it." },
-  OnlyOurs: { label: "Only ours", color: "blue", hint: "The cluster's scheduler did not do it." },
-  OtherFlavors: { label: "Other flavors", color: "grape", hint: "Both gave it quota, but not the same." },
-};
+const verdicts = (): Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> => ({
+  OnlyTheirs: { label: t`Only theirs`, color: "orange", hint: t`Ours would not have done it.` },
+  OnlyOurs: { label: t`Only ours`, color: "blue", hint: t`The cluster's scheduler did not do it.` },
+  OtherFlavors: { label: t`Other flavors`, color: "grape", hint: t`Both gave it quota, but not the same.` },
+});
 
-const ACTS: Record<ShadowChoice["act"], string> = {
-  Reserve: "Gets quota",
-  Preempt: "Is preempted",
-  Wait: "Waits",
-};
+const acts = (): Record<ShadowChoice["act"], string> => ({
+  Reserve: t`Gets quota`,
+  Preempt: t`Is preempted`,
+  Wait: t`Waits`,
+});
 
 /** What a scheduler made of it, in a sentence. */
 export function choiceInWords({ act, cluster_queue: queue, flavors, reason, message }: ShadowChoice): string {
@@ -27,9 +28,9 @@ export function choiceInWords({ act, cluster_queue: queue, flavors, reason, mess
         `${name} (${count}): ${[...new Set(Object.values(found))].join(", ")}`,
     )
     .join("; ");
-  const where = queue === "" ? "" : ` in ${queue}`;
+  const what = queue === "" ? acts()[act] : t`${acts()[act]} in ${queue}`;
   const why = message || reason;
-  return `${ACTS[act]}${where}${given === "" ? "" : `, ${given}`}${why === "" ? "" : `: ${why}`}`;
+  return `${what}${given === "" ? "" : `, ${given}`}${why === "" ? "" : `: ${why}`}`;
 }
 
 function Choice({ choice }: { choice: ShadowChoice }) {
@@ -45,13 +46,13 @@ export const SHADOW_COLUMNS: DataColumn<ShadowDifference>[] = [
   ageColumn((row) => row.at),
   {
     id: "verdict",
-    header: "Verdict",
+    header: () => t`Verdict`,
     meta: { width: "136px" },
-    cell: ({ row: { original } }) => <BadgeDot {...VERDICTS[original.verdict]} />,
+    cell: ({ row: { original } }) => <BadgeDot {...verdicts()[original.verdict]} />,
   },
   {
     id: "workload",
-    header: "Workload",
+    header: () => t`Workload`,
     cell: ({ row: { original } }) => (
       <WorkloadLink namespace={original.namespace} name={original.workload_name} inRow>
         <MiddleEllipsis text={`${original.namespace}/${original.workload_name}`} />
@@ -60,13 +61,13 @@ export const SHADOW_COLUMNS: DataColumn<ShadowDifference>[] = [
   },
   {
     id: "theirs",
-    header: "The cluster's scheduler",
+    header: () => t`The cluster's scheduler`,
     meta: { width: "30%" },
     cell: ({ row: { original } }) => <Choice choice={original.theirs} />,
   },
   {
     id: "ours",
-    header: "Ours",
+    header: () => t`Ours`,
     meta: { width: "30%" },
     cell: ({ row: { original } }) => <Choice choice={original.ours} />,
   },

@@ -1,4 +1,6 @@
 /** How our decisions compare with those of the scheduler that runs the cluster: over time, and one by one. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { SimpleGrid } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -23,7 +25,7 @@ const RENEW_MS = 15_000;
 export function ShadowPage() {
   return (
     <>
-      <PageHeader title="Shadow" facts="What our scheduler would have decided, in the last 24 hours" />
+      <PageHeader title={t`Shadow`} facts={t`What our scheduler would have decided, in the last 24 hours`} />
       <Agreement />
       <Differences />
     </>
@@ -38,26 +40,26 @@ function Agreement() {
     <>
       <SimpleGrid cols={{ base: 1, sm: 3 }} mb="md">
         <Stat
-          label="Agreement"
+          label={t`Agreement`}
           value={percent(data.agreement)}
-          note={`${totals.agreed} of ${totals.agreed + totals.differed} decisions`}
+          note={t`${totals.agreed} of ${totals.agreed + totals.differed} decisions`}
         />
         <Stat
-          label="Started"
+          label={t`Started`}
           value={`${totals.our_reservations} / ${totals.their_reservations}`}
-          note="by ours / by the cluster's scheduler"
+          note={t`by ours / by the cluster's scheduler`}
         />
         <Stat
-          label="Preempted"
+          label={t`Preempted`}
           value={`${totals.our_preemptions} / ${totals.their_preemptions}`}
-          note="by ours / by the cluster's scheduler"
+          note={t`by ours / by the cluster's scheduler`}
         />
       </SimpleGrid>
       {data.points.length > 1 && (
-        <Panel title="Agreement over time">
+        <Panel title={t`Agreement over time`}>
           <Suspense>
             <TimeSeries
-              label="Agreement over time"
+              label={t`Agreement over time`}
               {...agreementOverTime(data)}
               format={percent}
               atLeast={1}
@@ -76,7 +78,7 @@ export function agreementOverTime({ points }: Pick<Shadow, "points">) {
   );
   return {
     times: points.map(({ at }) => Date.parse(at) / 1000),
-    lines: [{ label: "Agreement", color: "var(--kw-used)", values, fill: true }],
+    lines: [{ label: t`Agreement`, color: "var(--kw-used)", values, fill: true }],
     version: points,
   };
 }
@@ -93,7 +95,7 @@ function Differences() {
   });
   return (
     <PagedTable
-      label="Differences"
+      label={t`Differences`}
       list={list}
       columns={SHADOW_COLUMNS}
       rowKey={(row) => String(row.id)}
@@ -101,9 +103,11 @@ function Differences() {
         void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
       }
       empty={
-        <EmptyState icon="decisions" title="No difference">
-          Each workload that one of the two schedulers would have started or preempted, and the other one not,
-          is listed here with the reasons of both. A comparison needs the cluster's mode to be shadow.
+        <EmptyState icon="decisions" title={t`No difference`}>
+          <Trans>
+            Each workload that one of the two schedulers would have started or preempted, and the other one
+            not, is listed here with the reasons of both. A comparison needs the cluster's mode to be shadow.
+          </Trans>
         </EmptyState>
       }
     />

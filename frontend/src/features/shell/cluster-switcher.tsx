@@ -1,4 +1,5 @@
 /** Chooses the cluster on screen; it stands in the URL. */
+import { t } from "@lingui/core/macro";
 import { Badge, Select } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
@@ -16,7 +17,7 @@ export function ClusterSwitcher({ clusters }: { clusters: ClusterSummary[] }) {
   }
   return (
     <Select
-      aria-label="Cluster"
+      aria-label={t`Cluster`}
       size="xs"
       w={140}
       allowDeselect={false}

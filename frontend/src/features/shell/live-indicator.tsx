@@ -1,4 +1,6 @@
 /** Whether the numbers on screen are fresh, and since when they are not. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { useNetwork } from "@mantine/hooks";
 import { useLive, useReconnect } from "@/api/cluster";
@@ -7,16 +9,16 @@ import { useNow } from "@/lib/clock";
 import { formatClock, formatDuration } from "@/lib/time";
 import classes from "./shell.module.css";
 
-const LABELS = { connecting: "Connecting", live: "Live", stale: "Stale", refused: "No access" } as const;
+const labels = () => ({ connecting: t`Connecting`, live: t`Live`, stale: t`Stale`, refused: t`No access` });
 
 export function LiveIndicator() {
   const status = useLive((live) => live.status);
   const time = useLive((live) => live.time);
-  const title = time === null ? "No update yet" : `Last update ${formatClock(Date.parse(time))}`;
+  const title = time === null ? t`No update yet` : t`Last update ${formatClock(Date.parse(time))}`;
   return (
     <span className={classes.live} data-status={status} role="status" title={title}>
       <span className={classes.dot} />
-      <span>{LABELS[status]}</span>
+      <span>{labels()[status]}</span>
     </span>
   );
 }
@@ -37,17 +39,17 @@ export function StaleBanner() {
           <Icon name="alert" />
           <Text size="sm">
             {status === "refused"
-              ? "The live stream is closed: your session ended, or this cluster is not there or not yours to see."
+              ? t`The live stream is closed: your session ended, or this cluster is not there or not yours to see.`
               : !online
-                ? `This browser has been offline since about ${since}. Live numbers are greyed out until it is online again.`
+                ? t`This browser has been offline since about ${since}. Live numbers are greyed out until it is online again.`
                 : hasData
-                  ? `Stale since ${since}: the scheduler has sent nothing since. Live numbers are greyed out until it does.`
-                  : `No live numbers since ${since}: the stream does not answer.`}
+                  ? t`Stale since ${since}: the scheduler has sent nothing since. Live numbers are greyed out until it does.`
+                  : t`No live numbers since ${since}: the stream does not answer.`}
           </Text>
         </Group>
         {status !== "refused" && (
           <Button size="compact-sm" variant="default" onClick={reconnect}>
-            Reconnect now
+            <Trans>Reconnect now</Trans>
           </Button>
         )}
       </Group>

@@ -1,4 +1,5 @@
 /** How many notifications are unread, and the way to them. */
+import { t } from "@lingui/core/macro";
 import { ActionIcon, Indicator } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -22,7 +23,7 @@ export function NotificationBell() {
         variant="subtle"
         color="gray"
         size="lg"
-        aria-label={unread === 0 ? "Notifications" : `Notifications: ${unread} unread`}
+        aria-label={unread === 0 ? t`Notifications` : t`Notifications: ${unread} unread`}
         renderRoot={(props) => <Link to="/notifications" {...props} />}
       >
         <Icon name="bell" />

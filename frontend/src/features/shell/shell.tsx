@@ -1,4 +1,6 @@
 /** The frame of every page: navigation, cluster, freshness, theme and user. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useRouter } from "@tanstack/react-router";
@@ -16,20 +18,21 @@ import { ShortcutsHelp, useShortcuts } from "./shortcuts";
 import { ThemeSwitch } from "./theme-switch";
 import { UserMenu } from "./user-menu";
 
-const PAGES = [
-  { to: "/", label: "Overview", icon: "overview" },
-  { to: "/workloads", label: "Workloads", icon: "workloads" },
-  { to: "/queues", label: "Queues", icon: "queues" },
-  { to: "/gpus", label: "GPUs", icon: "gpus" },
-  { to: "/nodes", label: "Nodes", icon: "nodes" },
-  { to: "/flavors", label: "Flavors", icon: "flavors" },
-  { to: "/decisions", label: "Decisions", icon: "decisions" },
-  { to: "/reports", label: "Reports", icon: "reports" },
-] as const satisfies { to: string; label: string; icon: IconName }[];
+const pages = () =>
+  [
+    { to: "/", label: t`Overview`, icon: "overview" },
+    { to: "/workloads", label: t`Workloads`, icon: "workloads" },
+    { to: "/queues", label: t`Queues`, icon: "queues" },
+    { to: "/gpus", label: t`GPUs`, icon: "gpus" },
+    { to: "/nodes", label: t`Nodes`, icon: "nodes" },
+    { to: "/flavors", label: t`Flavors`, icon: "flavors" },
+    { to: "/decisions", label: t`Decisions`, icon: "decisions" },
+    { to: "/reports", label: t`Reports`, icon: "reports" },
+  ] as const satisfies { to: string; label: string; icon: IconName }[];
 
-const SHADOW = { to: "/shadow", label: "Shadow", icon: "decisions" } as const;
+const shadowPage = () => ({ to: "/shadow", label: t`Shadow`, icon: "decisions" }) as const;
 
-const AUDIT = { to: "/audit", label: "Audit", icon: "audit" } as const;
+const auditPage = () => ({ to: "/audit", label: t`Audit`, icon: "audit" }) as const;
 
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
@@ -49,13 +52,19 @@ export function Shell({ session }: { session: Session }) {
       padding={{ base: "sm", sm: "lg" }}
     >
       <a href="#content" className="kw-skip">
-        Skip to content
+        <Trans>Skip to content</Trans>
       </a>
       <AppShell.Header className={classes.header}>
         <Group h="100%" px={{ base: "sm", sm: "md" }} justify="space-between" wrap="nowrap" gap="xs">
           <Group gap="sm" wrap="nowrap">
-            <Burger opened={opened} onClick={menu.toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
-            <Link to="/" className={classes.brand} aria-label="kueueweb: overview">
+            <Burger
+              opened={opened}
+              onClick={menu.toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label={t`Navigation`}
+            />
+            <Link to="/" className={classes.brand} aria-label={t`kueueweb: overview`}>
               <BrandMark />
               <span>kueueweb</span>
             </Link>
@@ -72,8 +81,12 @@ export function Shell({ session }: { session: Session }) {
       </AppShell.Header>
       <AppShell.Navbar className={classes.navbar}>
         <ScrollArea>
-          <nav aria-label="Pages">
-            {[...PAGES, ...(shadowed ? [SHADOW] : []), ...(mayAudit(session) ? [AUDIT] : [])].map((page) => (
+          <nav aria-label={t`Pages`}>
+            {[
+              ...pages(),
+              ...(shadowed ? [shadowPage()] : []),
+              ...(mayAudit(session) ? [auditPage()] : []),
+            ].map((page) => (
               <Link
                 key={page.to}
                 to={page.to}

@@ -1,4 +1,5 @@
 /** The keyboard path: g and a letter goes to a page, / searches, ? lists them. */
+import { t } from "@lingui/core/macro";
 import { Group, Kbd, Modal, Stack, Text } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
@@ -14,17 +15,17 @@ const GO = {
 } as const;
 
 const HELP = [
-  { keys: ["g", "o"], text: "Overview" },
-  { keys: ["g", "w"], text: "Workloads" },
-  { keys: ["g", "q"], text: "Queues" },
-  { keys: ["g", "g"], text: "GPUs" },
-  { keys: ["g", "n"], text: "Nodes" },
-  { keys: ["g", "f"], text: "Flavors" },
-  { keys: ["g", "d"], text: "Decisions" },
-  { keys: ["/"], text: "Search in this page" },
-  { keys: ["↓", "↑"], text: "Walk the rows of a table (also j, k)" },
-  { keys: ["Enter"], text: "Open the row" },
-  { keys: ["?"], text: "This list" },
+  { keys: ["g", "o"], text: t`Overview` },
+  { keys: ["g", "w"], text: t`Workloads` },
+  { keys: ["g", "q"], text: t`Queues` },
+  { keys: ["g", "g"], text: t`GPUs` },
+  { keys: ["g", "n"], text: t`Nodes` },
+  { keys: ["g", "f"], text: t`Flavors` },
+  { keys: ["g", "d"], text: t`Decisions` },
+  { keys: ["/"], text: t`Search in this page` },
+  { keys: ["↓", "↑"], text: t`Walk the rows of a table (also j, k)` },
+  { keys: ["Enter"], text: t`Open the row` },
+  { keys: ["?"], text: t`This list` },
 ] as const;
 
 const SEQUENCE_MS = 1_200;
@@ -61,7 +62,7 @@ export function useShortcuts(toggleHelp: () => void): void {
 
 export function ShortcutsHelp({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
-    <Modal opened={opened} onClose={onClose} title="Keyboard shortcuts" size="sm">
+    <Modal opened={opened} onClose={onClose} title={t`Keyboard shortcuts`} size="sm">
       <Stack gap="xs">
         {HELP.map(({ keys, text }) => (
           <Group key={text} justify="space-between">

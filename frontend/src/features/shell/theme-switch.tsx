@@ -1,25 +1,27 @@
 /** Light, dark, or as the system says. */
+import { t } from "@lingui/core/macro";
 import { ActionIcon, Menu, useMantineColorScheme } from "@mantine/core";
 import { Icon } from "@/components/icon";
 
-const SCHEMES = [
-  { value: "light", label: "Light", icon: "sun" },
-  { value: "dark", label: "Dark", icon: "moon" },
-  { value: "auto", label: "As the system", icon: "auto" },
-] as const;
+const schemes = () =>
+  [
+    { value: "light", label: t`Light`, icon: "sun" },
+    { value: "dark", label: t`Dark`, icon: "moon" },
+    { value: "auto", label: t`As the system`, icon: "auto" },
+  ] as const;
 
 export function ThemeSwitch() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
-  const current = SCHEMES.find((scheme) => scheme.value === colorScheme) ?? SCHEMES[2];
+  const current = schemes().find((scheme) => scheme.value === colorScheme) ?? schemes()[2];
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Theme: ${current.label}`}>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={t`Theme: ${current.label}`}>
           <Icon name={current.icon} />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        {SCHEMES.map((scheme) => (
+        {schemes().map((scheme) => (
           <Menu.Item
             key={scheme.value}
             leftSection={<Icon name={scheme.icon} size={16} />}

@@ -1,16 +1,24 @@
 /** Who is logged in, with which rights, and the way out. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Menu, Text } from "@mantine/core";
 import { isClusterAdmin, useLogout } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon } from "@/components/icon";
+import { LanguageItems } from "@/components/language-switch";
 
 function describeRoles(session: Session): string {
-  if (isClusterAdmin(session)) return "Cluster admin";
-  if (session.roles.length === 0) return "No role yet";
+  if (isClusterAdmin(session)) return t`Cluster admin`;
+  if (session.roles.length === 0) return t`No role yet`;
   return session.roles
     .map(({ role, namespace, cohort, cluster }) => {
-      const where = cohort === null ? `in ${namespace ?? "all namespaces"}` : `below cohort ${cohort}`;
-      return `${role} ${where}${cluster === null ? "" : ` of cluster ${cluster}`}`;
+      const where =
+        cohort !== null
+          ? t`${role} below cohort ${cohort}`
+          : namespace === null
+            ? t`${role} in all namespaces`
+            : t`${role} in ${namespace}`;
+      return cluster === null ? where : t`${where} of cluster ${cluster}`;
     })
     .join(", ");
 }
@@ -24,7 +32,7 @@ export function UserMenu({ session, onShortcuts }: { session: Session; onShortcu
           variant="subtle"
           color="gray"
           size="lg"
-          aria-label={`User: ${session.user?.username ?? ""}`}
+          aria-label={t`User: ${session.user?.username ?? ""}`}
         >
           <Icon name="user" />
         </ActionIcon>
@@ -38,15 +46,18 @@ export function UserMenu({ session, onShortcuts }: { session: Session; onShortcu
         </Menu.Label>
         <Menu.Divider />
         <Menu.Item leftSection={<Icon name="keyboard" size={16} />} onClick={onShortcuts}>
-          Keyboard shortcuts
+          <Trans>Keyboard shortcuts</Trans>
         </Menu.Item>
         {session.user?.may_use_admin && (
           <Menu.Item component="a" href="/admin/" leftSection={<Icon name="edit" size={16} />}>
-            Admin
+            <Trans>Admin</Trans>
           </Menu.Item>
         )}
+        <Menu.Divider />
+        <LanguageItems />
+        <Menu.Divider />
         <Menu.Item leftSection={<Icon name="logout" size={16} />} onClick={() => logout.mutate()}>
-          Log out
+          <Trans>Log out</Trans>
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>

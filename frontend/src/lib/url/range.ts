@@ -1,13 +1,13 @@
 /** How far back the charts of a page look; it stands in the URL. */
-
+/** In seconds. */
 export const RANGES = {
-  "15m": { label: "15 min", seconds: 900 },
-  "1h": { label: "1 h", seconds: 3_600 },
-  "6h": { label: "6 h", seconds: 21_600 },
-  "24h": { label: "24 h", seconds: 86_400 },
-  "7d": { label: "7 d", seconds: 604_800 },
-  "30d": { label: "30 d", seconds: 2_592_000 },
-  "90d": { label: "90 d", seconds: 7_776_000 },
+  "15m": 900,
+  "1h": 3_600,
+  "6h": 21_600,
+  "24h": 86_400,
+  "7d": 604_800,
+  "30d": 2_592_000,
+  "90d": 7_776_000,
 } as const;
 
 export type Range = keyof typeof RANGES;

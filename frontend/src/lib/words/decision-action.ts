@@ -1,22 +1,23 @@
 /** The actions of the scheduler's decision log: labels and colours. */
+import { t } from "@lingui/core/macro";
 import type { StatusLook } from "./workload-status";
 
 type Look = Pick<StatusLook, "label" | "color">;
 
-const LOOKS: Record<string, Look> = {
-  Admit: { label: "Admitted", color: "teal" },
-  Preempt: { label: "Preempted", color: "orange" },
-  Evict: { label: "Evicted", color: "orange" },
-  Inadmissible: { label: "Inadmissible", color: "yellow" },
-  Skip: { label: "Skipped", color: "gray" },
-  ReplaceNode: { label: "Node replaced", color: "blue" },
-  Requeue: { label: "Requeued", color: "yellow" },
-  Finish: { label: "Finished", color: "gray" },
-};
+const looks = (): Record<string, Look> => ({
+  Admit: { label: t`Admitted`, color: "teal" },
+  Preempt: { label: t`Preempted`, color: "orange" },
+  Evict: { label: t`Evicted`, color: "orange" },
+  Inadmissible: { label: t`Inadmissible`, color: "yellow" },
+  Skip: { label: t`Skipped`, color: "gray" },
+  ReplaceNode: { label: t`Node replaced`, color: "blue" },
+  Requeue: { label: t`Requeued`, color: "yellow" },
+  Finish: { label: t`Finished`, color: "gray" },
+});
 
 /** The actions that the scheduler takes by itself: the choices of a filter. */
 export const DECISION_ACTIONS = ["Admit", "Preempt", "Evict", "Inadmissible", "Skip", "ReplaceNode"] as const;
 
 export function decisionLook(action: string): Look {
-  return LOOKS[action] ?? { label: action, color: "gray" };
+  return looks()[action] ?? { label: action, color: "gray" };
 }

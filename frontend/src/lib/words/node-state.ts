@@ -1,27 +1,28 @@
 /** The states of a node: labels, colours and meaning, defined here and nowhere else. */
+import { t } from "@lingui/core/macro";
 import type { StatusLook } from "./workload-status";
 
 export const NODE_STATES = ["ready", "cordoned", "draining", "not-ready"] as const;
 export type NodeState = (typeof NODE_STATES)[number];
 
-export const NODE_STATE_LOOKS: Record<NodeState, StatusLook> = {
-  ready: { label: "Ready", color: "teal", meaning: "Takes new pods." },
+export const nodeStateLooks = (): Record<NodeState, StatusLook> => ({
+  ready: { label: t`Ready`, color: "teal", meaning: t`Takes new pods.` },
   cordoned: {
-    label: "Cordoned",
+    label: t`Cordoned`,
     color: "yellow",
-    meaning: "Takes no new pods; those that run keep running.",
+    meaning: t`Takes no new pods; those that run keep running.`,
   },
   draining: {
-    label: "Draining",
+    label: t`Draining`,
     color: "orange",
-    meaning: "Takes no new pods; what was placed here is evicted.",
+    meaning: t`Takes no new pods; what was placed here is evicted.`,
   },
   "not-ready": {
-    label: "Not ready",
+    label: t`Not ready`,
     color: "red",
-    meaning: "The cluster says that the node does not answer.",
+    meaning: t`The cluster says that the node does not answer.`,
   },
-};
+});
 
 export interface NodeFlags {
   ready: boolean;

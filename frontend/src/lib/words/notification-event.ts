@@ -1,23 +1,38 @@
 /** What a user can be told about, in words. */
 
-export const EVENT_WORDS = {
-  WorkloadStarted: { label: "My workload has started", color: "green" },
-  WorkloadPreempted: { label: "My workload was preempted", color: "orange" },
-  WorkloadFailed: { label: "My workload has failed", color: "red" },
-  WorkloadWaits: { label: "My workload waits too long", color: "yellow", minutes: 30 },
-  QueueStarved: { label: "A queue is starved", color: "orange", minutes: 30 },
-  DeviceFailed: { label: "A GPU has failed", color: "red" },
-  SchedulerSilent: { label: "The scheduler is silent", color: "red", minutes: 1 },
-} as const satisfies Record<string, { label: string; color: string; minutes?: number }>;
+import { t } from "@lingui/core/macro";
 
-export type NotificationEvent = keyof typeof EVENT_WORDS;
+const EVENTS = {
+  WorkloadStarted: { color: "green" },
+  WorkloadPreempted: { color: "orange" },
+  WorkloadFailed: { color: "red" },
+  WorkloadWaits: { color: "yellow", minutes: 30 },
+  QueueStarved: { color: "orange", minutes: 30 },
+  DeviceFailed: { color: "red" },
+  SchedulerSilent: { color: "red", minutes: 1 },
+} as const satisfies Record<string, { color: string; minutes?: number }>;
 
-export const NOTIFICATION_EVENTS = Object.keys(EVENT_WORDS) as NotificationEvent[];
+export type NotificationEvent = keyof typeof EVENTS;
+
+export const NOTIFICATION_EVENTS = Object.keys(EVENTS) as NotificationEvent[];
+
+export function eventLook(event: NotificationEvent): { label: string; color: string } {
+  const labels: Record<NotificationEvent, string> = {
+    WorkloadStarted: t`My workload has started`,
+    WorkloadPreempted: t`My workload was preempted`,
+    WorkloadFailed: t`My workload has failed`,
+    WorkloadWaits: t`My workload waits too long`,
+    QueueStarved: t`A queue is starved`,
+    DeviceFailed: t`A GPU has failed`,
+    SchedulerSilent: t`The scheduler is silent`,
+  };
+  return { label: labels[event], color: EVENTS[event].color };
+}
 
 /** The minutes that a rule about the event begins with; null where it is told at once. */
 export function usualMinutes(event: NotificationEvent): number | null {
-  const words = EVENT_WORDS[event];
-  return "minutes" in words ? words.minutes : null;
+  const found = EVENTS[event];
+  return "minutes" in found ? found.minutes : null;
 }
 
 /** Whether a rule about the event may be limited to one queue. */

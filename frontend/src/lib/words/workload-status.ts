@@ -1,5 +1,7 @@
 /** The statuses of a workload: their labels, colours and meaning, defined here and nowhere else. */
 
+import { t } from "@lingui/core/macro";
+
 export const WORKLOAD_STATUSES = ["Pending", "QuotaReserved", "Admitted", "Evicted", "Finished"] as const;
 export type WorkloadStatus = (typeof WORKLOAD_STATUSES)[number];
 
@@ -10,17 +12,21 @@ export interface StatusLook {
   meaning: string;
 }
 
-const LOOKS: Record<WorkloadStatus, StatusLook> = {
-  Pending: { label: "Pending", color: "yellow", meaning: "Waits in its queue for quota and devices." },
+const looks = (): Record<WorkloadStatus, StatusLook> => ({
+  Pending: { label: t`Pending`, color: "yellow", meaning: t`Waits in its queue for quota and devices.` },
   QuotaReserved: {
-    label: "Quota reserved",
+    label: t`Quota reserved`,
     color: "blue",
-    meaning: "Holds quota and waits for its admission checks.",
+    meaning: t`Holds quota and waits for its admission checks.`,
   },
-  Admitted: { label: "Admitted", color: "teal", meaning: "Holds quota and devices; its pods may run." },
-  Evicted: { label: "Evicted", color: "orange", meaning: "Lost its admission; its pods are being stopped." },
-  Finished: { label: "Finished", color: "gray", meaning: "Its pods ended; it holds nothing." },
-};
+  Admitted: { label: t`Admitted`, color: "teal", meaning: t`Holds quota and devices; its pods may run.` },
+  Evicted: {
+    label: t`Evicted`,
+    color: "orange",
+    meaning: t`Lost its admission; its pods are being stopped.`,
+  },
+  Finished: { label: t`Finished`, color: "gray", meaning: t`Its pods ended; it holds nothing.` },
+});
 
 export function isWorkloadStatus(value: unknown): value is WorkloadStatus {
   return typeof value === "string" && (WORKLOAD_STATUSES as readonly string[]).includes(value);
@@ -28,5 +34,5 @@ export function isWorkloadStatus(value: unknown): value is WorkloadStatus {
 
 /** How to show a status; one that this page does not know is shown by its own name. */
 export function statusLook(status: string): StatusLook {
-  return isWorkloadStatus(status) ? LOOKS[status] : { label: status, color: "gray", meaning: "" };
+  return isWorkloadStatus(status) ? looks()[status] : { label: status, color: "gray", meaning: "" };
 }

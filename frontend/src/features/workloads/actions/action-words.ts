@@ -1,37 +1,36 @@
 /** What can be done to workloads, and what that means: the words of buttons and questions. */
+import { t } from "@lingui/core/macro";
 import type { WorkloadAction } from "@/api/workloads";
 import type { IconName } from "@/components/icon";
 
 export type ActionKind = WorkloadAction["kind"];
 
-export const ACTION_WORDS: Record<
+export const actionWords = (): Record<
   ActionKind,
   { label: string; icon: IconName; consequence: string; done: string }
-> = {
+> => ({
   hold: {
-    label: "Hold",
+    label: t`Hold`,
     icon: "pause",
-    consequence:
-      "A held workload is not scheduled. If it is admitted, it is evicted: its pods stop. Release puts it back into its queue.",
-    done: "On hold",
+    consequence: t`A held workload is not scheduled. If it is admitted, it is evicted: its pods stop. Release puts it back into its queue.`,
+    done: t`On hold`,
   },
   release: {
-    label: "Release",
+    label: t`Release`,
     icon: "play",
-    consequence: "It goes back into its queue and waits for quota and devices.",
-    done: "Released",
+    consequence: t`It goes back into its queue and waits for quota and devices.`,
+    done: t`Released`,
   },
   priority: {
-    label: "Change priority",
+    label: t`Change priority`,
     icon: "priority",
-    consequence: "The new priority counts from the next scheduling cycle on.",
-    done: "Priority changed",
+    consequence: t`The new priority counts from the next scheduling cycle on.`,
+    done: t`Priority changed`,
   },
   cancel: {
-    label: "Cancel",
+    label: t`Cancel`,
     icon: "stop",
-    consequence:
-      "The workload ends for good: its pods stop, and its quota and devices are freed. This cannot be undone.",
-    done: "Cancelled",
+    consequence: t`The workload ends for good: its pods stop, and its quota and devices are freed. This cannot be undone.`,
+    done: t`Cancelled`,
   },
-};
+});

@@ -1,4 +1,6 @@
 /** What its owner may do to a workload; each asks first, and says what went wrong. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Select, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
@@ -10,7 +12,7 @@ import type { Workload } from "@/api/types";
 import { useWorkloadAction } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
-import { ACTION_WORDS, type ActionKind } from "./action-words";
+import { type ActionKind, actionWords } from "./action-words";
 
 /** What can be done to it now, in the order of the buttons. */
 export function possibleActions(workload: Pick<Workload, "status" | "active">): ActionKind[] {
@@ -31,10 +33,10 @@ export function WorkloadActions({ workload }: { workload: Workload }) {
           size="xs"
           variant={kind === "cancel" ? "light" : "default"}
           {...(kind === "cancel" ? { color: "red" } : {})}
-          leftSection={<Icon name={ACTION_WORDS[kind].icon} size={14} />}
+          leftSection={<Icon name={actionWords()[kind].icon} size={14} />}
           onClick={() => setAsked(kind)}
         >
-          {ACTION_WORDS[kind].label}
+          {actionWords()[kind].label}
         </Button>
       ))}
       {asked !== null && <ActionQuestion kind={asked} workload={workload} onClose={() => setAsked(null)} />}
@@ -59,8 +61,8 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
   const name = `${workload.namespace}/${workload.name}`;
   return (
     <ConfirmDialog
-      action={ACTION_WORDS[kind].label}
-      target={kind === "priority" ? `of ${name}` : name}
+      action={actionWords()[kind].label}
+      target={kind === "priority" ? t`of ${name}` : name}
       destructive={kind === "cancel"}
       disabled={kind === "priority" && priorityClass === workload.priority_class}
       pending={action.isPending}
@@ -68,23 +70,25 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
       onConfirm={() =>
         action.mutate(kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, {
           onSuccess: () => {
-            notifications.show({ color: "teal", title: ACTION_WORDS[kind].done, message: name });
+            notifications.show({ color: "teal", title: actionWords()[kind].done, message: name });
             onClose();
           },
         })
       }
       onClose={onClose}
     >
-      <Text size="sm">{ACTION_WORDS[kind].consequence}</Text>
+      <Text size="sm">{actionWords()[kind].consequence}</Text>
       {kind === "cancel" && workload.owner !== null && (
         <Text size="sm">
-          It belongs to {workload.owner.kind} <b>{workload.owner.name}</b>, which is stopped with all its
-          pods.
+          <Trans>
+            It belongs to {workload.owner.kind} <b>{workload.owner.name}</b>, which is stopped with all its
+            pods.
+          </Trans>
         </Text>
       )}
       {kind === "priority" && (
         <Select
-          label="WorkloadPriorityClass"
+          label={t`WorkloadPriorityClass`}
           data={classes.data ?? []}
           value={priorityClass === "" ? null : priorityClass}
           onChange={(chosen) => setPriorityClass(chosen ?? "")}

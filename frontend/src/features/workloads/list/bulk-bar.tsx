@@ -1,4 +1,6 @@
 /** What can be done to all selected workloads at once. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
@@ -10,7 +12,7 @@ import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
 import { faultLines } from "@/lib/words/refusal";
-import { ACTION_WORDS } from "../actions/action-words";
+import { actionWords } from "../actions/action-words";
 import classes from "../workloads.module.css";
 
 const ACTIONS: BulkAction[] = ["hold", "release", "cancel"];
@@ -23,12 +25,12 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
     action.reset();
   };
   if (selected.length === 0) return null;
-  const count = `${formatCount(selected.length)} ${selected.length === 1 ? "workload" : "workloads"}`;
+  const count = plural(selected.length, { one: "# workload", other: "# workloads" });
   return (
-    <Paper className={classes.bulk} role="toolbar" aria-label={`${count} selected`}>
+    <Paper className={classes.bulk} role="toolbar" aria-label={t`${count} selected`}>
       <Group gap="xs">
         <Text fz="sm" fw={600} mr="auto" className="kw-number">
-          {count} selected
+          <Trans>{count} selected</Trans>
         </Text>
         {ACTIONS.map((kind) => (
           <Button
@@ -36,19 +38,19 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
             size="xs"
             variant={kind === "cancel" ? "light" : "default"}
             {...(kind === "cancel" ? { color: "red" } : {})}
-            leftSection={<Icon name={ACTION_WORDS[kind].icon} size={14} />}
+            leftSection={<Icon name={actionWords()[kind].icon} size={14} />}
             onClick={() => setAsked(kind)}
           >
-            {ACTION_WORDS[kind].label}
+            {actionWords()[kind].label}
           </Button>
         ))}
         <Button size="xs" variant="subtle" onClick={onClear}>
-          Clear
+          <Trans>Clear</Trans>
         </Button>
       </Group>
       {asked !== null && (
         <ConfirmDialog
-          action={ACTION_WORDS[asked].label}
+          action={actionWords()[asked].label}
           target={count}
           destructive={asked === "cancel"}
           pending={action.isPending}
@@ -67,8 +69,8 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
                 onSuccess: ({ changed }) => {
                   notifications.show({
                     color: "teal",
-                    title: ACTION_WORDS[asked].done,
-                    message: `${formatCount(changed.length)} of ${count}`,
+                    title: actionWords()[asked].done,
+                    message: t`${formatCount(changed.length)} of ${count}`,
                   });
                   close();
                   onClear();
@@ -78,10 +80,14 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
           }
           onClose={close}
         >
-          <Text size="sm">{ACTION_WORDS[asked].consequence}</Text>
+          <Text size="sm">{actionWords()[asked].consequence}</Text>
           <Text size="sm" c="var(--kw-muted)">
-            {asked === "cancel" && "The Jobs and other objects that own them are stopped too. "}
-            Workloads that this action does not apply to are skipped.
+            {asked === "cancel" && (
+              <>
+                <Trans>The Jobs and other objects that own them are stopped too.</Trans>{" "}
+              </>
+            )}
+            <Trans>Workloads that this action does not apply to are skipped.</Trans>
           </Text>
         </ConfirmDialog>
       )}

@@ -1,4 +1,5 @@
 /** The filters above the list; each stands in the URL. */
+import { t } from "@lingui/core/macro";
 import { SegmentedControl } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
@@ -9,7 +10,7 @@ import { workloadCountsQuery } from "@/api/workloads";
 import { ChoiceFilter, FilterRow, LabelFilter, TextFilter } from "@/components/table/filters";
 import { formatCount } from "@/lib/quantity";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
-import { PENDING_SENTENCES } from "@/lib/words/pending-reason";
+import { PENDING_REASONS } from "@/lib/words/pending-reason";
 import { statusLook, WORKLOAD_STATUSES } from "@/lib/words/workload-status";
 import classes from "../workloads.module.css";
 
@@ -33,7 +34,7 @@ function useStatusChoices({ status: _, ...others }: WorkloadFilters) {
   );
   const countOf = (status: string) => counts?.groups.find(({ value }) => value === status)?.count ?? 0;
   return [
-    { value: ALL, label: withCount("All", counts?.total) },
+    { value: ALL, label: withCount(t`All`, counts?.total) },
     ...WORKLOAD_STATUSES.map((status) => ({
       value: status as string,
       label: withCount(statusLook(status).label, counts === undefined ? undefined : countOf(status)),
@@ -65,7 +66,7 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
   return (
     <div className={classes.filters}>
       <SegmentedControl
-        aria-label="Status"
+        aria-label={t`Status`}
         size="xs"
         className={classes.statuses}
         data={statusChoices}
@@ -75,54 +76,54 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
       <FilterRow onClear={countFilters(filters) > 0 ? () => onFilter({}) : undefined} aside={aside}>
         <TextFilter
           search
-          label="Search by name"
+          label={t`Search by name`}
           value={filters.search}
           onChange={(search) => set({ search })}
         />
         <ChoiceFilter
-          label="Namespace"
+          label={t`Namespace`}
           choices={namespaces.data}
           value={filters.namespace}
           onChange={(namespace) => set({ namespace })}
         />
         <ChoiceFilter
-          label="ClusterQueue"
+          label={t`ClusterQueue`}
           choices={clusterQueues.data}
           value={filters.cluster_queue}
           onChange={(name) => set({ cluster_queue: name })}
         />
         <ChoiceFilter
-          label="LocalQueue"
+          label={t`LocalQueue`}
           choices={localQueueNames}
           value={filters.local_queue}
           onChange={(name) => set({ local_queue: name })}
         />
         <ChoiceFilter
-          label="Priority class"
+          label={t`Priority class`}
           choices={priorityClasses.data}
           value={filters.priority_class}
           onChange={(name) => set({ priority_class: name })}
         />
         <ChoiceFilter
-          label="Reason"
-          choices={Object.keys(PENDING_SENTENCES)}
+          label={t`Reason`}
+          choices={PENDING_REASONS}
           value={filters.reason}
           onChange={(reason) => set({ reason })}
         />
         <ChoiceFilter
-          label="Submitted by"
+          label={t`Submitted by`}
           choices={users.data?.groups.flatMap(({ value }) => (value === "" ? [] : [value])).sort()}
           value={filters.submitted_by}
           onChange={(user) => set({ submitted_by: user })}
         />
         <ChoiceFilter
-          label="Node"
+          label={t`Node`}
           choices={nodes.data?.map(({ name }) => name)}
           value={filters.node}
           onChange={(node) => set({ node })}
         />
         <ChoiceFilter
-          label="Asks for"
+          label={t`Asks for`}
           choices={resources}
           value={filters.resource}
           onChange={(resource) => set({ resource })}

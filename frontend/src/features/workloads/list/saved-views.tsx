@@ -1,4 +1,6 @@
 /** The views that the reader saved under a name: filters, groups, order and columns at once. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Group, Popover, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Icon } from "@/components/icon";
@@ -29,14 +31,14 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
           leftSection={<Icon name="filter" size={14} />}
           onClick={() => setOpened(!opened)}
         >
-          Views
+          <Trans>Views</Trans>
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
         <Stack gap="xs">
           {views.length === 0 && (
             <Text size="xs" c="var(--kw-muted)">
-              No saved views yet. Save the present one under a name.
+              <Trans>No saved views yet. Save the present one under a name.</Trans>
             </Text>
           )}
           {views.map((view) => (
@@ -55,7 +57,7 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
                 variant="subtle"
                 color="gray"
                 size="sm"
-                aria-label={`Delete the view ${view.name}`}
+                aria-label={t`Delete the view ${view.name}`}
                 onClick={() => setViews(forgetView(window.localStorage, view.name))}
               >
                 <Icon name="close" size={13} />
@@ -73,14 +75,14 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
             <Group gap={4} wrap="nowrap">
               <TextInput
                 size="xs"
-                aria-label="Name of the view"
-                placeholder="Name"
+                aria-label={t`Name of the view`}
+                placeholder={t`Name`}
                 maxLength={60}
                 value={name}
                 onChange={(event) => setName(event.currentTarget.value)}
               />
               <Button type="submit" size="xs" disabled={name.trim() === ""}>
-                Save
+                <Trans>Save</Trans>
               </Button>
             </Group>
           </form>

@@ -1,4 +1,5 @@
 /** The columns of the workload list. */
+import { t } from "@lingui/core/macro";
 import { Tooltip } from "@mantine/core";
 import type { Workload } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
@@ -11,27 +12,32 @@ import { summarizeRequests } from "./requests";
 export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "name",
-    header: "Workload",
+    header: () => t`Workload`,
     meta: { sort: "name" },
     cell: ({ row: { original } }) => (
       <WorkloadLink namespace={original.namespace} name={original.name} fw={550} inRow />
     ),
   },
-  textColumn("namespace", "Namespace", (workload) => workload.namespace, {
-    hideBelow: 1000,
-    width: "10%",
-    sort: "namespace",
-  }),
+  textColumn(
+    "namespace",
+    () => t`Namespace`,
+    (workload) => workload.namespace,
+    {
+      hideBelow: 1000,
+      width: "10%",
+      sort: "namespace",
+    },
+  ),
   {
     id: "status",
-    header: "Status",
+    header: () => t`Status`,
     meta: { width: "124px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
   },
   clusterQueueColumn({ hideBelow: 760, width: "13%" }),
   {
     id: "requests",
-    header: "Asks for",
+    header: () => t`Asks for`,
     meta: { hideBelow: 1000, width: "26%" },
     cell: ({ row: { original } }) => {
       const text = summarizeRequests(original.pod_sets).join(" · ");
@@ -40,13 +46,13 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   },
   {
     id: "priority",
-    header: "Priority",
+    header: () => t`Priority`,
     meta: { hideBelow: 1000, width: "84px", align: "right", sort: "priority" },
     cell: ({ row: { original } }) => <span title={original.priority_class}>{original.priority}</span>,
   },
   {
     id: "why",
-    header: "Why",
+    header: () => t`Why`,
     meta: { hideBelow: 760, width: "14%" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
@@ -56,7 +62,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
 export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "status" | "active"> }) {
   const { label, color, meaning } = statusLook(workload.status);
   const held = !workload.active && workload.status !== "Finished";
-  return <BadgeDot label={held ? `${label}, on hold` : label} color={color} hint={meaning} />;
+  return <BadgeDot label={held ? t`${label}, on hold` : label} color={color} hint={meaning} />;
 }
 
 /** Only what the badge does not say already. */

@@ -1,4 +1,5 @@
 /** All workloads that match, counted group by group; a group opens as the list that it stands for. */
+import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useCluster } from "@/api/cluster";
@@ -10,7 +11,7 @@ import { Panel } from "@/components/panel";
 import { type DataColumn, DataTable } from "@/components/table/data-table";
 import { formatCount, formatShare } from "@/lib/quantity";
 import type { WorkloadFilters, WorkloadGroup } from "@/lib/url/workload-filters";
-import { GROUP_WORDS } from "./view-bar";
+import { groupWords } from "./view-bar";
 
 interface GroupRow {
   value: string;
@@ -28,12 +29,12 @@ function columnsOf(by: WorkloadGroup): DataColumn<GroupRow>[] {
   return [
     {
       id: "value",
-      header: GROUP_WORDS[by],
-      cell: ({ row: { original } }) => original.value || "(none)",
+      header: groupWords()[by],
+      cell: ({ row: { original } }) => original.value || t`(none)`,
     },
     {
       id: "count",
-      header: "Workloads",
+      header: t`Workloads`,
       meta: { width: "110px", align: "right" },
       cell: ({ row: { original } }) => <span className="kw-number">{formatCount(original.count)}</span>,
     },
@@ -48,7 +49,7 @@ function columnsOf(by: WorkloadGroup): DataColumn<GroupRow>[] {
       }) => (
         <Meter
           total={total}
-          label={`${formatShare(count, total)} of those that match`}
+          label={t`${formatShare(count, total)} of those that match`}
           segments={[{ value: count, color: "var(--kw-used)", label: formatShare(count, total) }]}
         />
       ),
@@ -66,7 +67,7 @@ export function WorkloadGroups({ by, filters, onOpen }: WorkloadGroupsProps) {
   if (counts.error !== null && counts.data === undefined) {
     return (
       <ErrorState
-        title="The groups cannot be shown"
+        title={t`The groups cannot be shown`}
         message={counts.error.message}
         onRetry={() => void counts.refetch()}
       />
@@ -75,14 +76,14 @@ export function WorkloadGroups({ by, filters, onOpen }: WorkloadGroupsProps) {
   return (
     <Panel flush>
       <DataTable
-        label={`Workloads by ${GROUP_WORDS[by]}`}
+        label={t`Workloads by ${groupWords()[by]}`}
         columns={columns}
         rows={rows}
         rowKey={(row) => row.value}
         loading={counts.isPending}
         onOpen={({ value }) => value !== "" && onOpen(value)}
         height="max(420px, calc(100dvh - 250px))"
-        empty={<EmptyState icon="filter" title="No workload matches these filters" />}
+        empty={<EmptyState icon="filter" title={t`No workload matches these filters`} />}
       />
     </Panel>
   );

@@ -1,4 +1,6 @@
 /** The workloads of one LocalQueue, the newest first. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
@@ -15,19 +17,19 @@ export function WorkloadsOfQueue({ namespace, queue }: { namespace: string; queu
   const list = useInfiniteQuery(workloadsQuery(useCluster(), { namespace, local_queue: queue }));
   return (
     <PagedTable
-      title="Workloads"
+      title={t`Workloads`}
       aside={
         <TextLink to="/workloads" search={{ namespace, local_queue: queue }} fz="sm">
-          Filter them
+          <Trans>Filter them</Trans>
         </TextLink>
       }
-      label={`Workloads of ${namespace}/${queue}`}
+      label={t`Workloads of ${namespace}/${queue}`}
       list={list}
       columns={COLUMNS}
       rowKey={(row) => row.uid}
       onOpen={({ name }) => void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })}
       height="440px"
-      empty={<EmptyState icon="workloads" title="Nothing was submitted to it" />}
+      empty={<EmptyState icon="workloads" title={t`Nothing was submitted to it`} />}
     />
   );
 }

@@ -1,4 +1,6 @@
 /** Which workloads are there, in which state, and why do they wait? */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
@@ -39,11 +41,11 @@ export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: Work
   return (
     <>
       <PageHeader
-        title="Workloads"
+        title={t`Workloads`}
         actions={
           mayWrite && (
             <Button leftSection={<Icon name="plus" size={16} />} onClick={submit.open}>
-              Submit
+              <Trans>Submit</Trans>
             </Button>
           )
         }
@@ -95,7 +97,7 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
     <>
       <BulkBar selected={selected} onClear={() => setChosen(new Set())} />
       <PagedTable
-        label="Workloads"
+        label={t`Workloads`}
         list={list}
         columns={WORKLOAD_COLUMNS}
         rowKey={(row) => row.uid}
@@ -120,21 +122,23 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
             style={{ borderTop: "1px solid var(--kw-line)" }}
           >
             <Text fz="xs" className="kw-number">
-              {formatCount(rows.length)} of {total === undefined ? "…" : formatCount(total)} loaded
+              <Trans>
+                {formatCount(rows.length)} of {total === undefined ? "…" : formatCount(total)} loaded
+              </Trans>
             </Text>
             <Group gap={4}>
               <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
                 {list.isPending
-                  ? "loading"
+                  ? t`loading`
                   : list.error === null
-                    ? `as of ${formatClock(list.dataUpdatedAt)}`
-                    : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+                    ? t`as of ${formatClock(list.dataUpdatedAt)}`
+                    : t`not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
               </Text>
               <ActionIcon
                 size="sm"
                 variant="subtle"
                 color="gray"
-                aria-label="Read the list again"
+                aria-label={t`Read the list again`}
                 onClick={() => void list.refetch()}
               >
                 <Icon name="refresh" size={13} />
@@ -150,18 +154,21 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
 function NoWorkloads({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
   if (!filtered) {
     return (
-      <EmptyState icon="workloads" title="No workloads yet">
-        Submit a manifest here, POST to /api/v1/workloads/, or create a Job with a queue name in the cluster.
+      <EmptyState icon="workloads" title={t`No workloads yet`}>
+        <Trans>
+          Submit a manifest here, POST to /api/v1/workloads/, or create a Job with a queue name in the
+          cluster.
+        </Trans>
       </EmptyState>
     );
   }
   return (
     <EmptyState
       icon="filter"
-      title="No workload matches these filters"
+      title={t`No workload matches these filters`}
       action={
         <Button variant="light" size="xs" mt="xs" onClick={onClear}>
-          Clear all filters
+          <Trans>Clear all filters</Trans>
         </Button>
       }
     />

@@ -1,4 +1,6 @@
 /** Kueue's conditions, word for word. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import type { Condition, WorkloadDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
@@ -10,7 +12,7 @@ import classes from "../workloads.module.css";
 export function AdmissionChecks({ checks }: { checks: WorkloadDetail["admission_checks"] }) {
   if (checks.length === 0) return null;
   return (
-    <Panel title="Admission checks" flush>
+    <Panel title={t`Admission checks`} flush>
       <div className={classes.scroll}>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Tbody>
@@ -51,19 +53,25 @@ export function conditionColor({ type, status }: Pick<Condition, "type" | "statu
 
 export function Conditions({ conditions }: { conditions: Condition[] }) {
   return (
-    <Panel title="Conditions" flush>
+    <Panel title={t`Conditions`} flush>
       {conditions.length === 0 ? (
-        <EmptyState icon="info" title="No conditions yet">
-          The scheduler sets the first one when it looks at the workload.
+        <EmptyState icon="info" title={t`No conditions yet`}>
+          <Trans>The scheduler sets the first one when it looks at the workload.</Trans>
         </EmptyState>
       ) : (
         <div className={classes.scroll}>
           <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>Condition</Table.Th>
-                <Table.Th>Reason and message</Table.Th>
-                <Table.Th ta="right">Since</Table.Th>
+                <Table.Th>
+                  <Trans>Condition</Trans>
+                </Table.Th>
+                <Table.Th>
+                  <Trans>Reason and message</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Since</Trans>
+                </Table.Th>
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>

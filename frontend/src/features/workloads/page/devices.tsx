@@ -1,4 +1,6 @@
 /** Where it runs: the pods, and which slice of which device each of their containers holds. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import { useLive } from "@/api/cluster";
 import type { AllocatedDevice, WorkloadDetail } from "@/api/types";
@@ -12,15 +14,23 @@ import classes from "../workloads.module.css";
 export function Devices({ workload }: { workload: WorkloadDetail }) {
   if (workload.devices.length === 0) return null;
   return (
-    <Panel title="Where it runs" flush>
+    <Panel title={t`Where it runs`} flush>
       <div className={classes.scroll}>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Pod and container</Table.Th>
-              <Table.Th>Node and device</Table.Th>
-              <Table.Th>Memory</Table.Th>
-              <Table.Th>Cores</Table.Th>
+              <Table.Th>
+                <Trans>Pod and container</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Node and device</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Memory</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Cores</Trans>
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -55,7 +65,7 @@ function DeviceRow({ device, namespace }: { device: AllocatedDevice; namespace: 
         <DeviceLink
           node={device.node}
           uuid={device.uuid}
-          label={known === undefined ? "device" : `device ${known.index}`}
+          label={known === undefined ? t`device` : t`device ${known.index}`}
         />
         <Text fz="xs" c="var(--kw-muted)" title={device.uuid} truncate maw={220}>
           {device.uuid}
@@ -66,18 +76,18 @@ function DeviceRow({ device, namespace }: { device: AllocatedDevice; namespace: 
         {known !== undefined && (
           <Meter
             height={5}
-            label={`${memory} of ${formatMib(known.memory_mib)}`}
+            label={t`${memory} of ${formatMib(known.memory_mib)}`}
             total={known.memory_mib}
             segments={[{ value: device.memory_mib, color, label: memory }]}
           />
         )}
       </Table.Td>
       <Table.Td miw={90}>
-        {device.cores_percent === 0 ? "not limited" : `${device.cores_percent} %`}
+        {device.cores_percent === 0 ? t`not limited` : `${device.cores_percent} %`}
         {device.cores_percent > 0 && (
           <Meter
             height={5}
-            label={`${device.cores_percent} % of the device's cores`}
+            label={t`${device.cores_percent} % of the device's cores`}
             total={known?.cores_percent ?? 100}
             segments={[{ value: device.cores_percent, color, label: `${device.cores_percent} %` }]}
           />

@@ -1,4 +1,5 @@
 /** What happened to it, the newest first. */
+import { t } from "@lingui/core/macro";
 import { Skeleton, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -14,16 +15,16 @@ export function Events({ workload }: { workload: Workload }) {
   const events = useQuery(workloadEventsQuery(useCluster(), workload));
   const newestFirst = events.data?.results.toSorted((a, b) => b.at.localeCompare(a.at) || b.id - a.id);
   return (
-    <Panel title="Events">
+    <Panel title={t`Events`}>
       {events.isPending && <Skeleton height={160} />}
       {events.error !== null && (
         <ErrorState
-          title="The events cannot be shown"
+          title={t`The events cannot be shown`}
           message={events.error.message}
           onRetry={() => void events.refetch()}
         />
       )}
-      {newestFirst?.length === 0 && <EmptyState icon="clock" title="No events yet" />}
+      {newestFirst?.length === 0 && <EmptyState icon="clock" title={t`No events yet`} />}
       {newestFirst?.map((event) => (
         <div key={event.id} className={classes.event} data-warning={event.type === "Warning" || undefined}>
           <Text fz="sm" fw={600}>
@@ -36,7 +37,7 @@ export function Events({ workload }: { workload: Workload }) {
           )}
           <Text fz="xs" c="var(--kw-muted)">
             <Ago time={event.at} />
-            {event.actor !== "" && ` by ${event.actor}`}
+            {event.actor !== "" && t` by ${event.actor}`}
           </Text>
         </div>
       ))}

@@ -1,4 +1,6 @@
 /** A workload that is deleted: its decisions and where it ran, which are kept; or that it never was. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -20,21 +22,23 @@ export function GoneWorkload({ namespace, name }: WorkloadReference) {
       <Panel>
         <EmptyState
           icon="workloads"
-          title={rows.length > 0 ? "This workload was deleted" : `There is no workload ${namespace}/${name}`}
+          title={
+            rows.length > 0 ? t`This workload was deleted` : t`There is no workload ${namespace}/${name}`
+          }
           action={
             <TextLink to="/workloads" search={{ namespace }} fz="sm" mt="xs">
-              Workloads in {namespace}
+              <Trans>Workloads in {namespace}</Trans>
             </TextLink>
           }
         >
           {rows.length > 0
-            ? "What the scheduler decided about it is kept, and shown below."
-            : "It may belong to a namespace that you cannot see, or its name is misspelled."}
+            ? t`What the scheduler decided about it is kept, and shown below.`
+            : t`It may belong to a namespace that you cannot see, or its name is misspelled.`}
         </EmptyState>
       </Panel>
       <WhereItRan namespace={namespace} name={name} />
       {rows.length > 0 && (
-        <Panel title="Decisions">
+        <Panel title={t`Decisions`}>
           {rows.map((decision) => (
             <div
               key={decision.id}
@@ -48,7 +52,9 @@ export function GoneWorkload({ namespace, name }: WorkloadReference) {
                 {decision.message || decision.reason}
               </Text>
               <Text fz="xs" c="var(--kw-muted)">
-                <Ago time={decision.decided_at} /> in ClusterQueue {decision.cluster_queue}
+                <Trans>
+                  <Ago time={decision.decided_at} /> in ClusterQueue {decision.cluster_queue}
+                </Trans>
               </Text>
             </div>
           ))}

@@ -1,4 +1,5 @@
 /** From created to finished: when each step was reached and how long it took. */
+import { t } from "@lingui/core/macro";
 import { Text } from "@mantine/core";
 import type { Workload } from "@/api/types";
 import { useNow } from "@/lib/clock";
@@ -13,11 +14,11 @@ interface Step {
 /** The steps in order; one that was lost by an eviction is not reached. */
 export function lifecycleSteps(workload: Workload): Step[] {
   return [
-    { name: "Created", at: workload.created_at },
-    { name: "Queued", at: workload.queued_at },
-    { name: "Quota reserved", at: workload.quota_reserved_at },
-    { name: "Admitted", at: workload.admitted_at },
-    { name: "Finished", at: workload.finished_at },
+    { name: t`Created`, at: workload.created_at },
+    { name: t`Queued`, at: workload.queued_at },
+    { name: t`Quota reserved`, at: workload.quota_reserved_at },
+    { name: t`Admitted`, at: workload.admitted_at },
+    { name: t`Finished`, at: workload.finished_at },
   ];
 }
 
@@ -42,11 +43,11 @@ export function Lifecycle({ workload }: { workload: Workload }) {
               {step.name}
             </Text>
             <Text fz="xs" c="var(--kw-muted)" className="kw-number">
-              {step.at === null ? "not yet" : formatTimestamp(step.at)}
+              {step.at === null ? t`not yet` : formatTimestamp(step.at)}
             </Text>
             {lasts !== null && !over && (
               <Text fz="xs" c="var(--kw-muted)" className="kw-number">
-                {place === latest ? `for ${formatDuration(lasts)} now` : `took ${formatDuration(lasts)}`}
+                {place === latest ? t`for ${formatDuration(lasts)} now` : t`took ${formatDuration(lasts)}`}
               </Text>
             )}
           </li>

@@ -1,4 +1,6 @@
 /** The workload as Kueue's YAML, on demand. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Code, CopyButton, Group, Skeleton, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
@@ -20,7 +22,7 @@ export function Manifest(reference: WorkloadReference) {
           <Group gap="xs">
             <Icon name={opened ? "down" : "right"} size={14} />
             <Text fw={620} fz={14}>
-              Manifest
+              <Trans>Manifest</Trans>
             </Text>
           </Group>
         </UnstyledButton>
@@ -31,7 +33,7 @@ export function Manifest(reference: WorkloadReference) {
                 variant="subtle"
                 color={copied ? "teal" : "gray"}
                 onClick={copy}
-                aria-label="Copy the manifest"
+                aria-label={t`Copy the manifest`}
               >
                 <Icon name={copied ? "check" : "copy"} size={16} />
               </ActionIcon>
@@ -41,7 +43,7 @@ export function Manifest(reference: WorkloadReference) {
       </Group>
       {opened && manifest.isPending && <Skeleton height={200} mt="sm" />}
       {opened && manifest.error !== null && (
-        <ErrorState title="The manifest cannot be shown" message={manifest.error.message} />
+        <ErrorState title={t`The manifest cannot be shown`} message={manifest.error.message} />
       )}
       {opened && manifest.data !== undefined && (
         <Code block mt="sm" className={classes.manifest}>

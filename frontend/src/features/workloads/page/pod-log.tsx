@@ -1,4 +1,6 @@
 /** What a container prints, as it prints it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Group, Modal, Select, Text } from "@mantine/core";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { send } from "@/api/client";
@@ -20,10 +22,10 @@ export function PodLog({
   const [container, setContainer] = useState(pod.containers.at(-1) ?? "");
   const [attempt, setAttempt] = useState(0);
   return (
-    <Modal opened onClose={onClose} size="xl" title={`Log of ${pod.name}`}>
+    <Modal opened onClose={onClose} size="xl" title={t`Log of ${pod.name}`}>
       {pod.containers.length > 1 && (
         <Select
-          label="Container"
+          label={t`Container`}
           data={pod.containers}
           value={container}
           onChange={(value) => setContainer(value ?? container)}
@@ -72,8 +74,12 @@ function Lines({ workload, pod, container, onAgain }: LinesProps) {
 
   return (
     <>
-      <div {...end} className={classes.log} role="log" aria-label={`Log of ${pod}`}>
-        {log.dropped > 0 && <Text fz="xs">{log.dropped} earlier lines are left out.</Text>}
+      <div {...end} className={classes.log} role="log" aria-label={t`Log of ${pod}`}>
+        {log.dropped > 0 && (
+          <Text fz="xs">
+            <Trans>{log.dropped} earlier lines are left out.</Trans>
+          </Text>
+        )}
         <pre>{[...log.lines, ...(log.rest === "" ? [] : [log.rest])].join("\n")}</pre>
       </div>
       <Group justify="space-between" mt="xs">
@@ -81,12 +87,12 @@ function Lines({ workload, pod, container, onAgain }: LinesProps) {
           {state instanceof Error
             ? state.message
             : state === "open"
-              ? "Followed until it ends."
-              : "No more lines."}
+              ? t`Followed until it ends.`
+              : t`No more lines.`}
         </Text>
         {state !== "open" && (
           <Button variant="default" size="xs" onClick={onAgain}>
-            Read again
+            <Trans>Read again</Trans>
           </Button>
         )}
       </Group>

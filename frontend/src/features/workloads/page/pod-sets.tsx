@@ -1,4 +1,6 @@
 /** What each pod set asks for, beside what it was given. */
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { Badge, Group, Table, Text } from "@mantine/core";
 import type { PodSet } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
@@ -8,8 +10,8 @@ import classes from "../workloads.module.css";
 
 export function PodSets({ podSets }: { podSets: PodSet[] }) {
   return (
-    <Panel title="Pod sets: asked and given" flush>
-      {podSets.length === 0 && <EmptyState icon="workloads" title="It has no pod sets" />}
+    <Panel title={t`Pod sets: asked and given`} flush>
+      {podSets.length === 0 && <EmptyState icon="workloads" title={t`It has no pod sets`} />}
       {podSets.map((podSet) => (
         <PodSetTable key={podSet.name} podSet={podSet} />
       ))}
@@ -27,9 +29,9 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
           {podSet.name}
         </Text>
         <Text fz="sm" c="var(--kw-muted)" className="kw-number">
-          {count} {count === 1 ? "pod" : "pods"}
-          {podSet.min_count !== null && `, at least ${podSet.min_count}`}
-          {admitted !== null && admitted !== count && `, ${admitted} admitted`}
+          <Plural value={count} one="# pod" other="# pods" />
+          {podSet.min_count !== null && t`, at least ${podSet.min_count}`}
+          {admitted !== null && admitted !== count && t`, ${admitted} admitted`}
         </Text>
         {Object.entries(podSet.node_selector).map(([label, value]) => (
           <Badge key={label} variant="default" tt="none" radius="sm">
@@ -40,10 +42,18 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
       <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>Resource</Table.Th>
-            <Table.Th ta="right">Each pod asks</Table.Th>
-            <Table.Th>Flavor given</Table.Th>
-            <Table.Th ta="right">Quota held</Table.Th>
+            <Table.Th>
+              <Trans>Resource</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Each pod asks</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Flavor given</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Quota held</Trans>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

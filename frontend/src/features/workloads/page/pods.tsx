@@ -1,4 +1,6 @@
 /** Its pods as the cluster shows them: where they run, why they do not, and what they print. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -17,10 +19,10 @@ export function Pods({ workload }: { workload: WorkloadDetail }) {
   if (pods.data === undefined && pods.error === null) return null;
   if (pods.error === null && pods.data.results.length === 0) return null;
   return (
-    <Panel title="Pods" flush>
+    <Panel title={t`Pods`} flush>
       {pods.error !== null && (
         <ErrorState
-          title="The pods cannot be shown"
+          title={t`The pods cannot be shown`}
           message={pods.error.message}
           onRetry={() => void pods.refetch()}
         />
@@ -29,11 +31,21 @@ export function Pods({ workload }: { workload: WorkloadDetail }) {
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Pod</Table.Th>
-              <Table.Th>Phase</Table.Th>
-              <Table.Th>Node and devices</Table.Th>
-              <Table.Th ta="right">Restarts</Table.Th>
-              <Table.Th>Started</Table.Th>
+              <Table.Th>
+                <Trans>Pod</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Phase</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Node and devices</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Restarts</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Started</Trans>
+              </Table.Th>
               <Table.Th />
             </Table.Tr>
           </Table.Thead>
@@ -46,7 +58,7 @@ export function Pods({ workload }: { workload: WorkloadDetail }) {
       </div>
       {pods.data?.next != null && (
         <Text fz="sm" c="var(--kw-muted)" p="md">
-          These are its first {pods.data.results.length} pods.
+          <Trans>These are its first {pods.data.results.length} pods.</Trans>
         </Text>
       )}
       {shown !== null && <PodLog workload={workload} pod={shown} onClose={() => setShown(null)} />}
@@ -77,7 +89,9 @@ function Row({ pod, onLog }: { pod: Pod; onLog: () => void }) {
         {pod.node === "" ? "–" : pod.node}
         {pod.devices.map((device) => (
           <Text key={`${device.uuid} ${device.container}`} fz="xs" c="var(--kw-muted)" title={device.uuid}>
-            {device.memory_mib} MiB, {device.cores_percent} % of {device.uuid.slice(0, 12)}
+            <Trans>
+              {device.memory_mib} MiB, {device.cores_percent} % of {device.uuid.slice(0, 12)}
+            </Trans>
           </Text>
         ))}
       </Table.Td>
@@ -86,8 +100,8 @@ function Row({ pod, onLog }: { pod: Pod; onLog: () => void }) {
       </Table.Td>
       <Table.Td>{pod.started_at === null ? "–" : <Ago time={pod.started_at} />}</Table.Td>
       <Table.Td ta="right">
-        <Button variant="default" size="compact-xs" onClick={onLog} aria-label={`Log of ${pod.name}`}>
-          Log
+        <Button variant="default" size="compact-xs" onClick={onLog} aria-label={t`Log of ${pod.name}`}>
+          <Trans>Log</Trans>
         </Button>
       </Table.Td>
     </Table.Tr>
@@ -97,9 +111,9 @@ function Row({ pod, onLog }: { pod: Pod; onLog: () => void }) {
 /** The phase, with the reason where there is one. */
 function phaseWords(pod: Pod): string {
   const words = pod.terminating
-    ? "Terminating"
+    ? t`Terminating`
     : pod.phase === "Running" && !pod.ready
-      ? "Running, not ready"
+      ? t`Running, not ready`
       : pod.phase;
   return pod.reason === "" || pod.reason === "Completed" ? words : `${words}: ${pod.reason}`;
 }

@@ -1,4 +1,6 @@
 /** What its containers really use, beside what they hold. What no monitor reports is said to be absent, never shown as 0. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -19,25 +21,33 @@ export function Use({ workload }: { workload: WorkloadDetail }) {
   const rows = latestUse(samples.data?.results ?? [], workload.devices);
   if (rows.length === 0) {
     return (
-      <Panel title="Used by its containers">
+      <Panel title={t`Used by its containers`}>
         <Text fz="sm" c="var(--kw-muted)">
           {samples.error === null
-            ? "No monitor has reported any of its containers lately."
+            ? t`No monitor has reported any of its containers lately.`
             : samples.error.message}
         </Text>
       </Panel>
     );
   }
   return (
-    <Panel title="Used by its containers" flush>
+    <Panel title={t`Used by its containers`} flush>
       <div className={classes.scroll}>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Pod and container</Table.Th>
-              <Table.Th ta="right">Memory</Table.Th>
-              <Table.Th ta="right">Cores busy</Table.Th>
-              <Table.Th ta="right">Last kernel</Table.Th>
+              <Table.Th>
+                <Trans>Pod and container</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Memory</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Cores busy</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Last kernel</Trans>
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -61,18 +71,22 @@ function Row({ use }: { use: ContainerUse }) {
         </Text>
       </Table.Td>
       <Table.Td ta="right" className="kw-number">
-        {use.memory_used_mib === null ? "not reported" : formatMib(use.memory_used_mib)}
+        {use.memory_used_mib === null ? t`not reported` : formatMib(use.memory_used_mib)}
         {use.memory_used_mib !== null && use.heldMib !== null && (
           <Text fz="xs" c="var(--kw-muted)">
-            {formatShare(use.memory_used_mib, use.heldMib)} of {formatMib(use.heldMib)}
+            <Trans>
+              {formatShare(use.memory_used_mib, use.heldMib)} of {formatMib(use.heldMib)}
+            </Trans>
           </Text>
         )}
       </Table.Td>
       <Table.Td ta="right" className="kw-number">
-        {use.utilization_percent === null ? "not reported" : `${Math.round(use.utilization_percent)} %`}
+        {use.utilization_percent === null ? t`not reported` : `${Math.round(use.utilization_percent)} %`}
       </Table.Td>
       <Table.Td ta="right" className="kw-number">
-        {use.last_kernel_seconds === null ? "not reported" : `${formatDuration(use.last_kernel_seconds)} ago`}
+        {use.last_kernel_seconds === null
+          ? t`not reported`
+          : t`${formatDuration(use.last_kernel_seconds)} ago`}
       </Table.Td>
     </Table.Tr>
   );

@@ -1,4 +1,6 @@
 /** The devices of a workload that no longer holds any: from the decision log, which outlives it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -15,10 +17,12 @@ export function WhereItRan(reference: WorkloadReference) {
   if (placement === undefined || placement === null || placement.devices.length === 0) return null;
   return (
     <Panel
-      title="Where it ran last"
+      title={t`Where it ran last`}
       aside={
         <Text fz="xs" c="var(--kw-muted)">
-          admitted <Ago time={placement.at} />
+          <Trans>
+            admitted <Ago time={placement.at} />
+          </Trans>
         </Text>
       }
       flush
@@ -27,10 +31,18 @@ export function WhereItRan(reference: WorkloadReference) {
         <Table fz="sm" verticalSpacing={5} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Node</Table.Th>
-              <Table.Th>Device</Table.Th>
-              <Table.Th ta="right">Memory</Table.Th>
-              <Table.Th ta="right">Cores</Table.Th>
+              <Table.Th>
+                <Trans>Node</Trans>
+              </Table.Th>
+              <Table.Th>
+                <Trans>Device</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Memory</Trans>
+              </Table.Th>
+              <Table.Th ta="right">
+                <Trans>Cores</Trans>
+              </Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -44,7 +56,7 @@ export function WhereItRan(reference: WorkloadReference) {
                   <DeviceLink node={node} uuid={uuid} label={uuid} />
                 </Table.Td>
                 <Table.Td ta="right">{formatMib(memoryMib)}</Table.Td>
-                <Table.Td ta="right">{coresPercent === 0 ? "not limited" : `${coresPercent} %`}</Table.Td>
+                <Table.Td ta="right">{coresPercent === 0 ? t`not limited` : `${coresPercent} %`}</Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>

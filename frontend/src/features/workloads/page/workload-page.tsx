@@ -1,4 +1,6 @@
 /** What one workload is, why it waits or where it runs, and what happened to it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Box, Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
@@ -30,7 +32,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
   const workload = useQuery(workloadQuery(cluster, { namespace, name }));
   const trail = (
     <TextLink to="/workloads" fz="sm" style={{ display: "inline-flex", alignItems: "center", gap: 6 }}>
-      <Icon name="back" size={14} /> Workloads
+      <Icon name="back" size={14} /> <Trans>Workloads</Trans>
     </TextLink>
   );
   if (workload.error instanceof ApiError && workload.error.status === 404) {
@@ -49,7 +51,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
           <Skeleton height={320} />
         ) : (
           <ErrorState
-            title={`${namespace}/${name} cannot be shown`}
+            title={t`${namespace}/${name} cannot be shown`}
             message={workload.error.message}
             onRetry={() => void workload.refetch()}
           />
@@ -67,15 +69,15 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
       />
       {workload.error !== null && (
         <Text c="var(--kw-over)" fz="sm" role="alert" mb="sm">
-          Not renewed: {workload.error.message}
+          <Trans>Not renewed: {workload.error.message}</Trans>
         </Text>
       )}
       <StateOfWorkload workload={workload.data} />
       {workload.data.push_error !== "" && (
         <Box mb="md">
           <ErrorState
-            title="The cluster refuses what was decided"
-            message={`${workload.data.push_error} It is tried again until the cluster takes it.`}
+            title={t`The cluster refuses what was decided`}
+            message={t`${workload.data.push_error} It is tried again until the cluster takes it.`}
           />
         </Box>
       )}
@@ -85,7 +87,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
           <WhereItRan namespace={namespace} name={name} />
         )}
         <Pods workload={workload.data} />
-        <Panel title="Lifecycle">
+        <Panel title={t`Lifecycle`}>
           <Lifecycle workload={workload.data} />
         </Panel>
         <Grid gap="md">
@@ -114,36 +116,49 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
       <WorkloadStatusBadge workload={workload} />
       <span>
-        in namespace{" "}
-        <TextLink to="/workloads" search={{ namespace: workload.namespace }} fz="inherit" underline="always">
-          {workload.namespace}
-        </TextLink>
-      </span>
-      {workload.cluster_queue !== "" && (
-        <span>
-          queue{" "}
+        <Trans>
+          in namespace{" "}
           <TextLink
-            to="/queues/$name"
-            params={{ name: workload.cluster_queue }}
+            to="/workloads"
+            search={{ namespace: workload.namespace }}
             fz="inherit"
             underline="always"
           >
-            {workload.cluster_queue}
-          </TextLink>{" "}
-          {workload.queue_name !== "" && <>through LocalQueue {workload.queue_name}</>}
+            {workload.namespace}
+          </TextLink>
+        </Trans>
+      </span>
+      {workload.cluster_queue !== "" && (
+        <span>
+          <Trans>
+            queue{" "}
+            <TextLink
+              to="/queues/$name"
+              params={{ name: workload.cluster_queue }}
+              fz="inherit"
+              underline="always"
+            >
+              {workload.cluster_queue}
+            </TextLink>{" "}
+          </Trans>{" "}
+          {workload.queue_name !== "" && <Trans>through LocalQueue {workload.queue_name}</Trans>}
         </span>
       )}
       <span className="kw-number">
-        priority {workload.priority}
+        <Trans>priority {workload.priority}</Trans>
         {workload.priority_class !== "" && ` (${workload.priority_class})`}
       </span>
       {workload.owner !== null && (
         <span>
-          owned by {workload.owner.kind} {workload.owner.name}
+          <Trans>
+            owned by {workload.owner.kind} {workload.owner.name}
+          </Trans>
         </span>
       )}
       <span>
-        created <Ago time={workload.created_at} />
+        <Trans>
+          created <Ago time={workload.created_at} />
+        </Trans>
       </span>
     </Group>
   );

@@ -1,4 +1,5 @@
 /** The form beside the manifest: each field edits its line of the text, and shows what the text says. */
+import { t } from "@lingui/core/macro";
 import { Select, SimpleGrid, TextInput } from "@mantine/core";
 import { canWrite, type FieldName, readFields, writeField } from "./manifest-fields";
 
@@ -10,15 +11,15 @@ interface FieldLook {
   wide?: boolean;
 }
 
-const LOOKS: FieldLook[] = [
-  { field: "image", label: "Image", wide: true },
-  { field: "command", label: "Command", placeholder: "that of the image", wide: true },
-  { field: "replicas", label: "Pods" },
-  { field: "cpu", label: "CPU cores", placeholder: "none" },
-  { field: "memory", label: "Memory", placeholder: "none" },
-  { field: "gpus", label: "GPUs", placeholder: "none" },
-  { field: "gpuMemory", label: "Memory of each GPU (MiB)", placeholder: "all of it" },
-  { field: "gpuCores", label: "Cores of each GPU (%)", placeholder: "as the plugin says" },
+const looks = (): FieldLook[] => [
+  { field: "image", label: t`Image`, wide: true },
+  { field: "command", label: t`Command`, placeholder: t`that of the image`, wide: true },
+  { field: "replicas", label: t`Pods` },
+  { field: "cpu", label: t`CPU cores`, placeholder: t`none` },
+  { field: "memory", label: t`Memory`, placeholder: t`none` },
+  { field: "gpus", label: t`GPUs`, placeholder: t`none` },
+  { field: "gpuMemory", label: t`Memory of each GPU (MiB)`, placeholder: t`all of it` },
+  { field: "gpuCores", label: t`Cores of each GPU (%)`, placeholder: t`as the plugin says` },
 ];
 
 export interface JobFormProps {
@@ -31,7 +32,7 @@ export function JobForm({ text, priorityClasses, onText }: JobFormProps) {
   const values = readFields(text);
   return (
     <SimpleGrid cols={2} spacing="xs" verticalSpacing="xs">
-      {LOOKS.map(({ field, label, placeholder = "", wide = false }) => (
+      {looks().map(({ field, label, placeholder = "", wide = false }) => (
         <TextInput
           key={field}
           label={label}
@@ -45,8 +46,8 @@ export function JobForm({ text, priorityClasses, onText }: JobFormProps) {
         />
       ))}
       <Select
-        label="Priority class"
-        placeholder="none"
+        label={t`Priority class`}
+        placeholder={t`none`}
         size="xs"
         style={{ gridColumn: "1 / -1" }}
         data={priorityClasses}

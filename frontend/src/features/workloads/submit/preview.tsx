@@ -1,27 +1,30 @@
 /** What the submission would come to: whether it starts now, why not, and what an hour costs. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Alert, List, Text } from "@mantine/core";
 import type { Preview, PreviewedWorkload } from "@/api/types";
 
 type Outlook = PreviewedWorkload["explanation"]["state"];
 
-const SENTENCES: Partial<Record<Outlook, { text: string; color: string }>> = {
-  FitsNow: { text: "would start now", color: "teal" },
-  Preempts: { text: "would start once the workloads that it may preempt have stopped", color: "yellow" },
-  CannotStart: { text: "could never start", color: "red" },
-};
+const sentences = (): Partial<Record<Outlook, { text: string; color: string }>> => ({
+  FitsNow: { text: t`would start now`, color: "teal" },
+  Preempts: { text: t`would start once the workloads that it may preempt have stopped`, color: "yellow" },
+  CannotStart: { text: t`could never start`, color: "red" },
+});
 
 /** "train would start now", "train would wait: ..." */
 export function outlookOf({ name, explanation }: PreviewedWorkload): { text: string; color: string } {
-  const known = SENTENCES[explanation.state] ?? { text: "would wait", color: "yellow" };
+  const known = sentences()[explanation.state] ?? { text: t`would wait`, color: "yellow" };
   const why = explanation.state === "FitsNow" ? "" : `: ${explanation.message}`;
   return { text: `${name} ${known.text}${why}`, color: known.color };
 }
 
 /** "1.25 EUR an hour in a100, at most" */
 export function costWords({ costs }: PreviewedWorkload, currency: string): string[] {
-  return costs.map(
-    ({ flavor, per_hour, is_upper_bound }) =>
-      `${per_hour} ${currency} an hour in ${flavor}${is_upper_bound ? ", at most: a slice costs its share" : ""}`,
+  return costs.map(({ flavor, per_hour, is_upper_bound }) =>
+    is_upper_bound
+      ? t`${per_hour} ${currency} an hour in ${flavor}, at most: a slice costs its share`
+      : t`${per_hour} ${currency} an hour in ${flavor}`,
   );
 }
 
@@ -34,9 +37,13 @@ export function PreviewResult({ preview }: { preview: Preview }) {
   return (
     <Alert
       color={result.warnings.length > 0 && color === "teal" ? "yellow" : color}
-      title="This would be accepted"
+      title={t`This would be accepted`}
     >
-      {workloads.length === 0 && <Text size="sm">It makes its workloads later.</Text>}
+      {workloads.length === 0 && (
+        <Text size="sm">
+          <Trans>It makes its workloads later.</Trans>
+        </Text>
+      )}
       <List size="sm">
         {workloads.map((workload, at) => (
           <List.Item key={`${workload.namespace}/${workload.name}`}>

@@ -1,4 +1,6 @@
 /** Submits jobs by a form and their manifest: what it would come to first if wanted, and every fault where it stands. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, Grid, Group, Modal, Select, Skeleton, Stack, Textarea } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
@@ -19,7 +21,7 @@ import { PreviewResult } from "./preview";
 
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
-    <Modal opened={opened} onClose={onClose} title="Submit workloads" size="min(1100px, 95vw)">
+    <Modal opened={opened} onClose={onClose} title={t`Submit workloads`} size="min(1100px, 95vw)">
       {opened && <SubmitContent onDone={onClose} />}
     </Modal>
   );
@@ -56,7 +58,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
         onSuccess: (result) => {
           notifications.show({
             color: "teal",
-            title: "Submitted",
+            title: t`Submitted`,
             message: <Submitted result={result} />,
             autoClose: 15_000,
           });
@@ -75,7 +77,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
       <Stack>
         <Group grow>
           <Select
-            label="Start from"
+            label={t`Start from`}
             data={TEMPLATES.map(({ name }) => name)}
             value={template}
             allowDeselect={false}
@@ -86,8 +88,8 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             }}
           />
           <Select
-            label="LocalQueue"
-            placeholder="none that you may submit to"
+            label={t`LocalQueue`}
+            placeholder={t`none that you may submit to`}
             data={queues.map((queue, index) => ({
               value: String(index),
               label: `${queue.namespace}/${queue.name}`,
@@ -108,8 +110,8 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 7 }}>
             <Textarea
-              label="Manifest"
-              description="YAML or JSON, one or more documents. The form and the text change each other."
+              label={t`Manifest`}
+              description={t`YAML or JSON, one or more documents. The form and the text change each other.`}
               autosize
               minRows={14}
               maxRows={24}
@@ -123,7 +125,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
         </Grid>
         {error !== null && (
           <ErrorState
-            title="Nothing was stored"
+            title={t`Nothing was stored`}
             message={error.message}
             details={faultLines(error instanceof ApiError ? error.errors : [])}
           />
@@ -138,10 +140,10 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             }}
             loading={preview.isPending}
           >
-            Check only
+            <Trans>Check only</Trans>
           </Button>
           <Button type="submit" loading={submission.isPending}>
-            Submit
+            <Trans>Submit</Trans>
           </Button>
         </Group>
       </Stack>

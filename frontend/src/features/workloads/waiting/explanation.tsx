@@ -1,4 +1,6 @@
 /** Why a workload waits, in tables: quota by flavor, nodes and devices by what refuses them, who is ahead, who holds it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Code, Grid, Skeleton, Stack, Table, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { Explanation, FlavorVerdict } from "@/api/types";
@@ -10,21 +12,21 @@ import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { nearestWords, refusalWords } from "@/lib/words/refusal-words";
 import classes from "../workloads.module.css";
 
-const VERDICTS: Record<FlavorVerdict["rule"], { label: string; color: string }> = {
-  None: { label: "Fits", color: "teal" },
-  Quota: { label: "Lacks quota", color: "yellow" },
-  MaximumQuota: { label: "Above its maximum", color: "red" },
-  FlavorMatch: { label: "Does not match", color: "gray" },
-  TopologyFlavor: { label: "Needs one topology", color: "gray" },
-  CoveredResources: { label: "Not covered", color: "red" },
-  Topology: { label: "No room in its topology", color: "yellow" },
-  Devices: { label: "No devices", color: "yellow" },
-  Nodes: { label: "No node has room", color: "yellow" },
-  NamespaceQuota: { label: "ResourceQuota exceeded", color: "yellow" },
-  Queueing: { label: "Not queued", color: "gray" },
-  Validation: { label: "Refused", color: "red" },
-  QueueOrder: { label: "Waits its turn", color: "yellow" },
-};
+const verdicts = (): Record<FlavorVerdict["rule"], { label: string; color: string }> => ({
+  None: { label: t`Fits`, color: "teal" },
+  Quota: { label: t`Lacks quota`, color: "yellow" },
+  MaximumQuota: { label: t`Above its maximum`, color: "red" },
+  FlavorMatch: { label: t`Does not match`, color: "gray" },
+  TopologyFlavor: { label: t`Needs one topology`, color: "gray" },
+  CoveredResources: { label: t`Not covered`, color: "red" },
+  Topology: { label: t`No room in its topology`, color: "yellow" },
+  Devices: { label: t`No devices`, color: "yellow" },
+  Nodes: { label: t`No node has room`, color: "yellow" },
+  NamespaceQuota: { label: t`ResourceQuota exceeded`, color: "yellow" },
+  Queueing: { label: t`Not queued`, color: "gray" },
+  Validation: { label: t`Refused`, color: "red" },
+  QueueOrder: { label: t`Waits its turn`, color: "yellow" },
+});
 
 export interface ExplanationTablesProps {
   explanation: Explanation | undefined;
@@ -35,7 +37,9 @@ export interface ExplanationTablesProps {
 export function ExplanationTables({ explanation, error, onRetry }: ExplanationTablesProps) {
   if (explanation === undefined) {
     if (error === null) return <Skeleton height={180} />;
-    return <ErrorState title="The explanation cannot be shown" message={error.message} onRetry={onRetry} />;
+    return (
+      <ErrorState title={t`The explanation cannot be shown`} message={error.message} onRetry={onRetry} />
+    );
   }
   const { flavors, ahead, contenders, queue_holders, workload_holders, victims } = explanation;
   const refusing = flavors.filter(({ nodes, domains }) => nodes !== null || domains > 0);
@@ -82,16 +86,24 @@ function PlainTable({ head, children }: { head: ReactNode; children: ReactNode }
 function FlavorTable({ flavors }: { flavors: FlavorVerdict[] }) {
   const groups = new Set(flavors.map(({ pod_sets }) => pod_sets.join(", ")));
   return (
-    <Panel title="Quota, by flavor" flush>
+    <Panel title={t`Quota, by flavor`} flush>
       <PlainTable
         head={
           <>
-            <Table.Th>Flavor and resource</Table.Th>
-            <Table.Th ta="right">Asked</Table.Th>
-            <Table.Th ta="right">Free</Table.Th>
-            <Table.Th ta="right">Lacking</Table.Th>
-            <Table.Th ta="right" title="Used of the ClusterQueue's own quota">
-              Used / quota
+            <Table.Th>
+              <Trans>Flavor and resource</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Asked</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Free</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Lacking</Trans>
+            </Table.Th>
+            <Table.Th ta="right" title={t`Used of the ClusterQueue's own quota`}>
+              <Trans>Used / quota</Trans>
             </Table.Th>
           </>
         }
@@ -117,8 +129,12 @@ function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodS
         <Table.Td colSpan={5}>
           <span className={classes.groupHead}>
             <b>{flavor}</b>
-            {withPodSets && <span className={classes.second}>for {pod_sets.join(", ")}</span>}
-            <BadgeDot {...VERDICTS[rule]} />
+            {withPodSets && (
+              <span className={classes.second}>
+                <Trans>for {pod_sets.join(", ")}</Trans>
+              </span>
+            )}
+            <BadgeDot {...verdicts()[rule]} />
           </span>
           {shown.length === 0 && message !== "" && <Text fz="xs">{message}</Text>}
         </Table.Td>
@@ -131,7 +147,7 @@ function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodS
             <Table.Td ta="right">{amount(need.asked)}</Table.Td>
             <Table.Td
               ta="right"
-              title={need.borrowable > 0 ? `${amount(need.borrowable)} of it can be borrowed` : undefined}
+              title={need.borrowable > 0 ? t`${amount(need.borrowable)} of it can be borrowed` : undefined}
             >
               {amount(need.free)}
             </Table.Td>
@@ -141,7 +157,7 @@ function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodS
                   span
                   fz="inherit"
                   c="var(--kw-over)"
-                  title={`At most ${amount(need.maximum)} can be had`}
+                  title={t`At most ${amount(need.maximum)} can be had`}
                 >
                   {amount(need.lacking)}
                 </Text>
@@ -164,15 +180,21 @@ function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodS
 function NodeTable({ verdict }: { verdict: FlavorVerdict }) {
   const { nodes, flavor, domains, domains_refused: refused } = verdict;
   return (
-    <Panel title={`Nodes and devices, flavor ${flavor}`} flush>
+    <Panel title={t`Nodes and devices, flavor ${flavor}`} flush>
       {nodes !== null && (
         <>
           <PlainTable
             head={
               <>
-                <Table.Th>Refused because</Table.Th>
-                <Table.Th ta="right">Nodes of {formatCount(nodes.nodes)}</Table.Th>
-                <Table.Th ta="right">Devices</Table.Th>
+                <Table.Th>
+                  <Trans>Refused because</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Nodes of {formatCount(nodes.nodes)}</Trans>
+                </Table.Th>
+                <Table.Th ta="right">
+                  <Trans>Devices</Trans>
+                </Table.Th>
               </>
             }
           >
@@ -188,14 +210,18 @@ function NodeTable({ verdict }: { verdict: FlavorVerdict }) {
           </PlainTable>
           {nodes.nearest_node !== null && (
             <Text fz="sm" px="md" py={8}>
-              Nearest: <NodeLink name={nodes.nearest_node} /> ({nearestWords(nodes.nearest_reason)})
+              <Trans>
+                Nearest: <NodeLink name={nodes.nearest_node} /> ({nearestWords(nodes.nearest_reason)})
+              </Trans>
             </Text>
           )}
         </>
       )}
       {Object.entries(refused).map(([reason, count]) => (
         <Text key={reason} fz="sm" px="md" py={6}>
-          {formatCount(count)} of {formatCount(domains)} topology domains: {reason}
+          <Trans>
+            {formatCount(count)} of {formatCount(domains)} topology domains: {reason}
+          </Trans>
         </Text>
       ))}
     </Panel>
@@ -205,13 +231,19 @@ function NodeTable({ verdict }: { verdict: FlavorVerdict }) {
 function Victims({ victims }: { victims: Explanation["victims"] }) {
   if (victims.length === 0) return null;
   return (
-    <Panel title="Would be preempted for it" flush>
+    <Panel title={t`Would be preempted for it`} flush>
       <PlainTable
         head={
           <>
-            <Table.Th>Workload</Table.Th>
-            <Table.Th>Queue</Table.Th>
-            <Table.Th ta="right">Priority</Table.Th>
+            <Table.Th>
+              <Trans>Workload</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Queue</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Priority</Trans>
+            </Table.Th>
           </>
         }
       >
@@ -237,19 +269,27 @@ function Order({ explanation }: { explanation: Explanation }) {
   if (ahead.length === 0 && contenders.length === 0) return null;
   const more = position - 1 - ahead.length;
   return (
-    <Panel title="Ahead of it" flush>
+    <Panel title={t`Ahead of it`} flush>
       <Text fz="sm" px="md" pb={6} c="var(--kw-muted)">
-        Number {formatCount(position)} of {formatCount(waiting)} in its queue.{" "}
-        {strict
-          ? "StrictFIFO: those ahead start first."
-          : "BestEffortFIFO: it starts first if it fits and they do not."}
+        <Trans>
+          Number {formatCount(position)} of {formatCount(waiting)} in its queue.{" "}
+          {strict
+            ? t`StrictFIFO: those ahead start first.`
+            : t`BestEffortFIFO: it starts first if it fits and they do not.`}
+        </Trans>
       </Text>
       <PlainTable
         head={
           <>
-            <Table.Th>Workload</Table.Th>
-            <Table.Th>Queue</Table.Th>
-            <Table.Th ta="right">Priority</Table.Th>
+            <Table.Th>
+              <Trans>Workload</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Queue</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Priority</Trans>
+            </Table.Th>
           </>
         }
       >
@@ -268,7 +308,7 @@ function Order({ explanation }: { explanation: Explanation }) {
       </PlainTable>
       {more > 0 && (
         <Text fz="xs" px="md" py={6} c="var(--kw-muted)">
-          and {formatCount(more)} more in its queue
+          <Trans>and {formatCount(more)} more in its queue</Trans>
         </Text>
       )}
     </Panel>
@@ -277,15 +317,21 @@ function Order({ explanation }: { explanation: Explanation }) {
 
 function Holders({ explanation }: { explanation: Explanation }) {
   const { queue_holders: queues, workload_holders: workloads } = explanation;
-  const keys = [...new Set(queues.map(({ flavor, resource }) => `${resource} in ${flavor}`))];
+  const keys = [...new Set(queues.map(({ flavor, resource }) => t`${resource} in ${flavor}`))];
   return keys.map((key) => (
-    <Panel key={key} title={`Who holds ${key}`} flush>
+    <Panel key={key} title={t`Who holds ${key}`} flush>
       <PlainTable
         head={
           <>
-            <Table.Th>Queue or workload</Table.Th>
-            <Table.Th ta="right">Holds</Table.Th>
-            <Table.Th ta="right">Borrowed</Table.Th>
+            <Table.Th>
+              <Trans>Queue or workload</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Holds</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Borrowed</Trans>
+            </Table.Th>
           </>
         }
       >

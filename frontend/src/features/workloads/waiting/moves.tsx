@@ -1,4 +1,6 @@
 /** What would let a waiting workload in: the fewest moves of running pods. Advice only; nothing is moved. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Button, List, Loader, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -18,17 +20,22 @@ export function Moves(reference: WorkloadReference) {
         onClick={() => (asked ? void plan.refetch() : setAsked(true))}
         loading={plan.isFetching}
       >
-        Would moving others let it in?
+        <Trans>Would moving others let it in?</Trans>
       </Button>
       {plan.isLoading && <Loader size="xs" ml="sm" />}
       {plan.error !== null && (
         <Text fz="sm" mt={6} role="alert">
-          This cannot be said now: {plan.error.message}
+          <Trans>This cannot be said now: {plan.error.message}</Trans>
         </Text>
       )}
       {plan.data !== undefined && <Plan plan={plan.data} />}
     </div>
   );
+}
+
+/** Where it would go; the same node may have other devices for it. */
+function target(current: { node: string }, proposed: { node: string }): string {
+  return current.node === proposed.node ? t`${proposed.node} (other devices)` : proposed.node;
 }
 
 function Plan({ plan }: { plan: MoveAdvice }) {
@@ -43,14 +50,15 @@ function Plan({ plan }: { plan: MoveAdvice }) {
           {moves.map(({ workload, current, proposed }) => (
             <List.Item key={`${workload} ${current.pod_set} ${current.replica} ${current.devices.join()}`}>
               {workload === "" ? (
-                "A pod of another tenant"
+                <Trans>
+                  A pod of another tenant: from {current.node} to {target(current, proposed)}
+                </Trans>
               ) : (
-                <>
-                  <b>{workload}</b>, pod {current.pod_set}-{current.replica}
-                </>
+                <Trans>
+                  <b>{workload}</b>, pod {current.pod_set}-{current.replica}: from {current.node} to{" "}
+                  {target(current, proposed)}
+                </Trans>
               )}
-              : from {current.node} to {proposed.node}
-              {current.node === proposed.node && " (other devices)"}
             </List.Item>
           ))}
         </List>

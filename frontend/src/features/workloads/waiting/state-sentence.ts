@@ -1,13 +1,14 @@
 /** The state of a workload in one sentence. */
+import { plural, t } from "@lingui/core/macro";
 import type { Explanation, FlavorVerdict, WorkloadDetail } from "@/api/types";
-import { formatAmountShort, formatCount } from "@/lib/quantity";
+import { formatAmountShort } from "@/lib/quantity";
 import { formatDuration, secondsBetween } from "@/lib/time";
 import { explainPendingReason } from "@/lib/words/pending-reason";
 
 /** "2 cpu", "62 % of nvidia.com/gpucores" */
 function amountOf(resource: string, amount: number): string {
   const text = formatAmountShort(resource, amount);
-  return /[^\d.,]/.test(text) ? `${text} of ${resource}` : `${text} ${resource}`;
+  return /[^\d.,]/.test(text) ? t`${text} of ${resource}` : `${text} ${resource}`;
 }
 
 /** What a flavor lacks, in a list. */
@@ -15,7 +16,8 @@ function lackingOf({ resources }: FlavorVerdict): string {
   const parts = resources
     .filter(({ lacking }) => lacking > 0)
     .map(({ resource, lacking }) => amountOf(resource, lacking));
-  return [parts.slice(0, -1).join(", "), parts.at(-1)].filter(Boolean).join(" and ");
+  const last = parts.at(-1) ?? "";
+  return parts.length < 2 ? last : t`${parts.slice(0, -1).join(", ")} and ${last}`;
 }
 
 /** The flavor with quota that comes nearest: the one whose worst resource lacks the smallest part of what is asked. */
@@ -25,17 +27,13 @@ export function nearestFlavor(flavors: FlavorVerdict[]): FlavorVerdict | undefin
   return flavors.filter(({ rule }) => rule === "Quota").toSorted((a, b) => gap(a) - gap(b))[0];
 }
 
-function count(number: number, noun: string): string {
-  return `${formatCount(number)} ${noun}${number === 1 ? "" : "s"}`;
-}
-
 function cannotStart({ flavors, message }: Explanation): string {
   const beyond = flavors
     .flatMap(({ flavor, resources }) => resources.map((need) => ({ flavor, ...need })))
     .find(({ asked, maximum }) => asked > maximum);
-  if (beyond === undefined) return `It cannot start. ${message}`;
+  if (beyond === undefined) return t`It cannot start. ${message}`;
   const { resource, asked, maximum, flavor } = beyond;
-  return `It cannot start: it asks for ${amountOf(resource, asked)}, and its queue can have at most ${formatAmountShort(resource, maximum)} in flavor ${flavor}.`;
+  return t`It cannot start: it asks for ${amountOf(resource, asked)}, and its queue can have at most ${formatAmountShort(resource, maximum)} in flavor ${flavor}.`;
 }
 
 function waits(explanation: Explanation): string {
@@ -43,12 +41,15 @@ function waits(explanation: Explanation): string {
   if (rule === "Quota") {
     const nearest = nearestFlavor(flavors);
     if (nearest !== undefined)
-      return `It waits for quota: flavor ${nearest.flavor} lacks ${lackingOf(nearest)}.`;
+      return t`It waits for quota: flavor ${nearest.flavor} lacks ${lackingOf(nearest)}.`;
   }
   if (rule === "Devices") {
     const nodes = flavors.find((verdict) => verdict.nodes !== null)?.nodes;
     if (nodes)
-      return `Quota is free, but none of ${count(nodes.nodes, "node")} has the devices that it asks for.`;
+      return plural(nodes.nodes, {
+        one: "Quota is free, but the only node has not the devices that it asks for.",
+        other: "Quota is free, but none of # nodes has the devices that it asks for.",
+      });
   }
   return message;
 }
@@ -56,9 +57,12 @@ function waits(explanation: Explanation): string {
 export function waitingSentence(explanation: Explanation): string {
   switch (explanation.state) {
     case "FitsNow":
-      return "Quota and devices are free for it: it starts when its turn comes.";
+      return t`Quota and devices are free for it: it starts when its turn comes.`;
     case "Preempts":
-      return `It starts once ${count(explanation.victims.length, "workload")} that it preempts ${explanation.victims.length === 1 ? "has" : "have"} stopped.`;
+      return plural(explanation.victims.length, {
+        one: "It starts once # workload that it preempts has stopped.",
+        other: "It starts once # workloads that it preempts have stopped.",
+      });
     case "CannotStart":
       return cannotStart(explanation);
     case "Waits":
@@ -79,17 +83,17 @@ export function stateSentence(
     const held = new Set(devices.map(({ uuid }) => uuid)).size;
     const nodes = new Set(devices.map(({ node }) => node)).size;
     return held === 0
-      ? "It is admitted and holds its quota."
-      : `It is admitted and holds ${count(held, "device")} on ${count(nodes, "node")}.`;
+      ? t`It is admitted and holds its quota.`
+      : t`It is admitted and holds ${plural(held, { one: "# device", other: "# devices" })} on ${plural(nodes, { one: "# node", other: "# nodes" })}.`;
   }
   if (status === "Finished") {
     const ran = secondsBetween(workload.admitted_at, workload.finished_at, now);
-    return `It finished${ran === null ? "" : ` after running for ${formatDuration(ran)}`}.`;
+    return ran === null ? t`It finished.` : t`It finished after running for ${formatDuration(ran)}.`;
   }
-  if (status === "QuotaReserved") return "It holds quota and waits for its admission checks.";
-  if (status === "Evicted") return workload.message || "It was evicted; its pods are stopping.";
+  if (status === "QuotaReserved") return t`It holds quota and waits for its admission checks.`;
+  if (status === "Evicted") return workload.message || t`It was evicted; its pods are stopping.`;
   if (explanation !== undefined && explanation.state !== "HoldsQuota") return waitingSentence(explanation);
   return (
-    workload.message || explainPendingReason(workload.reason) || "The scheduler has not evaluated it yet."
+    workload.message || explainPendingReason(workload.reason) || t`The scheduler has not evaluated it yet.`
   );
 }

@@ -1,4 +1,5 @@
 /** The state in one sentence, and for one that waits the reasons in tables: what its owner wants to know first. */
+import { t } from "@lingui/core/macro";
 import { Box, Code, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -27,7 +28,7 @@ export function StateOfWorkload({ workload }: { workload: WorkloadDetail }) {
   const found = useQuery({ ...explanationQuery(useCluster(), workload), enabled: waits });
   const explanation = waits ? found.data : undefined;
   return (
-    <Stack gap="md" mb="md" component="section" aria-label={waits ? "Why it waits" : "State"}>
+    <Stack gap="md" mb="md" component="section" aria-label={waits ? t`Why it waits` : t`State`}>
       <Banner workload={workload} explanation={explanation} />
       {waits && (
         <ExplanationTables
@@ -81,9 +82,9 @@ function Facts({
   const facts = [
     explanation !== undefined &&
       explanation.position > 0 &&
-      `number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
-    waited !== null && `waiting for ${formatDuration(waited)}`,
-    retry !== null && workload.status !== "Finished" && `may be tried again in ${formatDuration(retry)}`,
+      t`number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
+    waited !== null && t`waiting for ${formatDuration(waited)}`,
+    retry !== null && workload.status !== "Finished" && t`may be tried again in ${formatDuration(retry)}`,
   ].filter((fact) => fact !== false);
   return (
     <Text fz="xs" c="var(--kw-muted)" className="kw-number">

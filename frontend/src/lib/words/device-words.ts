@@ -1,0 +1,25 @@
+/** What vendors call a device, its parts and its cores; a word that is not known here is shown as it comes. */
+import { t } from "@lingui/core/macro";
+
+export function deviceWord(word: string): string {
+  return word === "device" ? t`device` : word;
+}
+
+export function partsWord(word: string): string {
+  const known: Record<string, string> = {
+    slots: t`slots`,
+    slices: t`slices`,
+    "MIG instances": t`MIG instances`,
+    "DRS slices": t`DRS slices`,
+  };
+  return known[word] ?? word;
+}
+
+export function coresWord(word: string): string {
+  const known: Record<string, string> = {
+    cores: t`cores`,
+    "AI cores": t`AI cores`,
+    "compute units": t`compute units`,
+  };
+  return known[word] ?? word;
+}

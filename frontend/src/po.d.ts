@@ -1,0 +1,5 @@
+/** Catalogues, which the build compiles. */
+declare module "*.po" {
+  import type { Messages } from "@lingui/core";
+  export const messages: Messages;
+}
