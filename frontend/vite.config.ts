@@ -2,8 +2,10 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { compileMessage } from "@lingui/message-utils/compileMessage";
 import { lingui } from "@lingui/vite-plugin";
 import react from "@vitejs/plugin-react";
+import { Visitor } from "rolldown/utils";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
@@ -34,16 +36,60 @@ function compressedTwins(folder: string): Plugin {
   };
 }
 
+/**
+ * English texts, which stand in the code of their pages, are taken apart here instead of in each reader's browser: that
+ * spares the first script the 7 kB of the parser.
+ */
+function compiledTexts(): Plugin {
+  return {
+    name: "compiled-texts",
+    apply: "build",
+    enforce: "post",
+    transform: {
+      filter: { code: /\bmessage:/, id: /\/src\// },
+      handler(code) {
+        const edits: { start: number; end: number; text: string }[] = [];
+        new Visitor({
+          ObjectExpression({ properties }) {
+            const value = (name: string) =>
+              properties.flatMap((each) =>
+                each.type === "Property" &&
+                each.key.type === "Identifier" &&
+                each.key.name === name &&
+                each.value.type === "Literal" &&
+                typeof each.value.value === "string"
+                  ? [{ start: each.value.start, end: each.value.end, text: each.value.value }]
+                  : [],
+              )[0];
+            const message = value("message");
+            if (message === undefined || value("id") === undefined) return;
+            edits.push({ ...message, text: JSON.stringify(compileMessage(message.text)) });
+          },
+        }).visit(this.parse(code));
+        if (edits.length === 0) return null;
+        return { code: replaced(code, edits), map: null };
+      },
+    },
+  };
+}
+
+/** The last first: what stands before an edit keeps its place. */
+function replaced(code: string, edits: { start: number; end: number; text: string }[]): string {
+  return edits
+    .toSorted((a, b) => b.start - a.start)
+    .reduce((text, edit) => text.slice(0, edit.start) + edit.text + text.slice(edit.end), code);
+}
+
 export default defineConfig(({ command }) => ({
   base: command === "build" ? "/static/" : "/",
   plugins: [
     // English stays in the code of each page; a catalogue holds every other language.
     lingui({
       macroTransform: { macro: { descriptorFields: "message" } },
-      failOnMissing: true,
       failOnCompileError: true,
     }),
     react(),
+    compiledTexts(),
     compressedTwins(fileURLToPath(new URL("./dist", import.meta.url))),
   ],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
@@ -71,7 +117,7 @@ export default defineConfig(({ command }) => ({
         test: {
           name: "logic",
           environment: "node",
-          include: ["src/**/*.test.ts"],
+          include: ["src/**/*.test.ts", "dev/**/*.test.ts"],
           setupFiles: ["./src/test-language.ts"],
           isolate: false,
         },

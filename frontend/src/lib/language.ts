@@ -1,6 +1,5 @@
 /** The languages of the pages: which one the reader gets, and the formats that follow it. */
 import { i18n } from "@lingui/core";
-import { compileMessage } from "@lingui/message-utils/compileMessage";
 
 /** By the names that their readers know. */
 export const LANGUAGES = { en: "English", zh: "简体中文" } as const;
@@ -13,14 +12,6 @@ const CATALOGUES: Record<Language, () => Promise<{ messages: Parameters<typeof i
   en: async () => ({ messages: {} }),
   zh: () => import("../locales/zh.po"),
 };
-
-// A text of the source is compiled once, whichever page shows it.
-const compiled = new Map<string, ReturnType<typeof compileMessage>>();
-i18n.setMessagesCompiler((text) => {
-  const known = compiled.get(text) ?? compileMessage(text);
-  compiled.set(text, known);
-  return known;
-});
 
 function isLanguage(value: string | null): value is Language {
   return value !== null && Object.hasOwn(LANGUAGES, value);
@@ -52,7 +43,7 @@ export async function chooseLanguage(language: Language): Promise<void> {
 /** Names in the order of the alphabet, numbers in them by their value. */
 export const byName = new Intl.Collator("en", { numeric: true }).compare;
 
-/** A format that is made once for each language. `locale`: where English is not what Intl calls "en". */
+/** A format that is made once for each language. */
 export function inLanguage<Format>(make: (locale: string) => Format): () => Format {
   const made = new Map<string, Format>();
   return () => {
@@ -66,11 +57,4 @@ export function inLanguage<Format>(make: (locale: string) => Format): () => Form
 export function numbers(options: Intl.NumberFormatOptions): (value: number) => string {
   const format = inLanguage((locale) => new Intl.NumberFormat(locale, options));
   return (value) => format().format(value);
-}
-
-/** "A, B and C". */
-const LIST = inLanguage((locale) => new Intl.ListFormat(locale, { type: "unit", style: "short" }));
-
-export function listed(names: readonly string[]): string {
-  return LIST().format(names);
 }

@@ -179,10 +179,10 @@ function Holder({ slice }: { slice: LiveSlice }) {
   );
   if (slice.workload === null) {
     return (
-      <Trans>
+      <>
         {dot}
-        occupied: a holder that is not yours to see, or none of ours
-      </Trans>
+        <Trans>occupied: a holder that is not yours to see, or none of ours</Trans>
+      </>
     );
   }
   const [namespace = "", name = ""] = slice.workload.split("/");

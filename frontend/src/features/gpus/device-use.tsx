@@ -16,10 +16,8 @@ export function DeviceUse({ uuid, memoryMib }: { uuid: string; memoryMib: number
   if (rows.length === 0) {
     return (
       <Text fz="sm" c="var(--kw-muted)">
-        <Trans>
-          Use in the last hour: no data.{" "}
-          {samples.error === null ? t`No monitor reports this device.` : samples.error.message}
-        </Trans>
+        <Trans>Use in the last hour: no data.</Trans>{" "}
+        {samples.error === null ? t`No monitor reports this device.` : samples.error.message}
       </Text>
     );
   }

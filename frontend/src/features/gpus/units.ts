@@ -26,5 +26,6 @@ export function sliceShare(device: LiveDevice, memoryMib: number): number {
 /** "Device 3 of gpu-node-01", or "Die 3 of vastai-va16". */
 export function deviceTitle(device: LiveDevice): string {
   const word = deviceWord(device.units.device);
-  return t`${word.charAt(0).toUpperCase()}${word.slice(1)} ${device.index} of ${device.node}`;
+  const name = word.charAt(0).toUpperCase() + word.slice(1);
+  return t`${name} ${device.index} of ${device.node}`;
 }

@@ -71,15 +71,13 @@ function Facts({ node }: { node: NodeDetail }) {
       <NodeStateBadge state={nodeState(node)} />
       {node.flavors.length > 0 && (
         <span>
-          <Trans>
-            flavors{" "}
-            {node.flavors.map((flavor, place) => (
-              <span key={flavor}>
-                {place > 0 && ", "}
-                <FlavorLink name={flavor} />
-              </span>
-            ))}
-          </Trans>
+          <Trans>flavors</Trans>{" "}
+          {node.flavors.map((flavor, place) => (
+            <span key={flavor}>
+              {place > 0 && ", "}
+              <FlavorLink name={flavor} />
+            </span>
+          ))}
         </span>
       )}
       <span>

@@ -1,4 +1,6 @@
 /** Where it is tightest. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useLive } from "@/api/cluster";
@@ -17,18 +19,18 @@ export function HottestQueues() {
   const hottest = useMemo(() => (queues === undefined ? null : hottestQueues(queues, MOST)), [queues]);
   return (
     <Panel
-      title="Hottest queues"
+      title={t`Hottest queues`}
       aside={
         <TextLink to="/queues" fz="sm">
-          All queues
+          <Trans>All queues</Trans>
         </TextLink>
       }
       h="100%"
     >
       {hottest === null && <Skeleton height={200} />}
       {hottest?.length === 0 && (
-        <EmptyState icon="queues" title="No queue is in use">
-          A ClusterQueue appears here as soon as a workload waits in it or holds its quota.
+        <EmptyState icon="queues" title={t`No queue is in use`}>
+          <Trans>A ClusterQueue appears here as soon as a workload waits in it or holds its quota.</Trans>
         </EmptyState>
       )}
       <Stack gap={12} data-live>
@@ -42,9 +44,9 @@ export function HottestQueues() {
 
 function QueueRow({ name, queue, fullest }: HotQueue) {
   const share = fullest?.share ?? 0;
-  const percent = Number.isFinite(share) ? formatShare(share, 1) : "borrowed only";
+  const percent = Number.isFinite(share) ? formatShare(share, 1) : t`borrowed only`;
   const over = Math.max(0, Math.min(share, 10) - 1);
-  const label = fullest === null ? "no quota" : `${fullest.resource} of ${fullest.flavor}: ${percent}`;
+  const label = fullest === null ? t`no quota` : t`${fullest.resource} of ${fullest.flavor}: ${percent}`;
   return (
     <div>
       <Group justify="space-between" gap="xs" mb={4} wrap="nowrap">
@@ -52,7 +54,9 @@ function QueueRow({ name, queue, fullest }: HotQueue) {
           {name}
         </TextLink>
         <Text fz="xs" c="var(--kw-muted)" className="kw-number" style={{ whiteSpace: "nowrap" }}>
-          {formatCount(waiting(queue))} pending · {formatCount(queue.admitted)} admitted
+          <Trans>
+            {formatCount(waiting(queue))} pending · {formatCount(queue.admitted)} admitted
+          </Trans>
         </Text>
       </Group>
       <Meter
@@ -60,7 +64,7 @@ function QueueRow({ name, queue, fullest }: HotQueue) {
         total={1 + over}
         segments={[
           { value: Math.min(share, 1), color: "var(--kw-used)", label },
-          { value: over, color: "var(--kw-borrowed)", label: "borrowed" },
+          { value: over, color: "var(--kw-borrowed)", label: t`borrowed` },
         ]}
       />
       <Text fz="xs" c="var(--kw-muted)" className="kw-number" mt={2}>

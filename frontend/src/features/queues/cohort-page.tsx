@@ -1,5 +1,5 @@
 /** One cohort: what all queues below it have together, and which cohorts and queues those are. */
-import { t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, SimpleGrid, Skeleton, Stack, Table } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
@@ -212,7 +212,9 @@ function Members({ rows }: { rows: TreeRow[] }) {
                 )}
               </Table.Td>
               <Table.Td c="var(--kw-muted)">
-                {row.kind === "cohort" ? t`cohort of ${row.queues}` : t`ClusterQueue`}
+                {row.kind === "cohort"
+                  ? plural(row.queues, { one: "cohort of # queue", other: "cohort of # queues" })
+                  : t`ClusterQueue`}
               </Table.Td>
               <Table.Td ta="right">
                 <Trans>

@@ -1,13 +1,13 @@
 /** Chooses the cluster on screen; it stands in the URL. */
-import { t } from "@lingui/core/macro";
-import { Badge, Select } from "@mantine/core";
-import { useNavigate } from "@tanstack/react-router";
+import { Badge, Skeleton } from "@mantine/core";
+import { lazy, Suspense } from "react";
 import { useCluster } from "@/api/cluster";
 import type { ClusterSummary } from "@/api/types";
 
+const ClusterSelect = lazy(async () => ({ default: (await import("./cluster-select")).ClusterSelect }));
+
 export function ClusterSwitcher({ clusters }: { clusters: ClusterSummary[] }) {
   const cluster = useCluster();
-  const navigate = useNavigate();
   if (clusters.length < 2) {
     return (
       <Badge variant="default" tt="none" radius="sm" visibleFrom="xs">
@@ -16,16 +16,8 @@ export function ClusterSwitcher({ clusters }: { clusters: ClusterSummary[] }) {
     );
   }
   return (
-    <Select
-      aria-label={t`Cluster`}
-      size="xs"
-      w={140}
-      allowDeselect={false}
-      value={cluster}
-      data={clusters.map(({ name }) => name)}
-      onChange={(name) => {
-        if (name !== null) void navigate({ to: "/", search: { cluster: name } });
-      }}
-    />
+    <Suspense fallback={<Skeleton w={140} h={30} />}>
+      <ClusterSelect clusters={clusters} />
+    </Suspense>
   );
 }

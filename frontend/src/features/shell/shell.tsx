@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useRouter } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { mayAudit } from "@/api/session";
 import type { Session } from "@/api/types";
@@ -14,9 +14,11 @@ import { LiveIndicator, StaleBanner } from "./live-indicator";
 import { ModeBadge } from "./mode-badge";
 import { NotificationBell } from "./notification-bell";
 import classes from "./shell.module.css";
-import { ShortcutsHelp, useShortcuts } from "./shortcuts";
+import { useShortcuts } from "./shortcuts";
 import { ThemeSwitch } from "./theme-switch";
 import { UserMenu } from "./user-menu";
+
+const ShortcutsHelp = lazy(async () => ({ default: (await import("./shortcuts-help")).ShortcutsHelp }));
 
 const pages = () =>
   [
@@ -107,7 +109,11 @@ export function Shell({ session }: { session: Session }) {
         <StaleBanner />
         <Outlet />
       </AppShell.Main>
-      <ShortcutsHelp opened={helpOpened} onClose={help.close} />
+      {helpOpened && (
+        <Suspense>
+          <ShortcutsHelp onClose={help.close} />
+        </Suspense>
+      )}
     </AppShell>
   );
 }

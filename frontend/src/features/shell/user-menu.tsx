@@ -1,11 +1,12 @@
 /** Who is logged in, with which rights, and the way out. */
+import { i18n } from "@lingui/core";
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Menu, Text } from "@mantine/core";
 import { isClusterAdmin, useLogout } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon } from "@/components/icon";
-import { LanguageItems } from "@/components/language-switch";
+import { chooseLanguage, LANGUAGES, type Language } from "@/lib/language";
 
 function describeRoles(session: Session): string {
   if (isClusterAdmin(session)) return t`Cluster admin`;
@@ -21,6 +22,21 @@ function describeRoles(session: Session): string {
       return cluster === null ? where : t`${where} of cluster ${cluster}`;
     })
     .join(", ");
+}
+
+/** The language is that of the browser until the reader chooses one; each stands under its own name. */
+function LanguageItems() {
+  return Object.entries(LANGUAGES).map(([language, name]) => (
+    <Menu.Item
+      key={language}
+      lang={language}
+      leftSection={<Icon name="language" size={16} />}
+      rightSection={language === i18n.locale ? <Icon name="check" size={14} /> : null}
+      onClick={() => void chooseLanguage(language as Language)}
+    >
+      {name}
+    </Menu.Item>
+  ));
 }
 
 export function UserMenu({ session, onShortcuts }: { session: Session; onShortcuts: () => void }) {

@@ -1,5 +1,6 @@
 /** What happened to it, the newest first. */
 import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Skeleton, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -37,7 +38,12 @@ export function Events({ workload }: { workload: Workload }) {
           )}
           <Text fz="xs" c="var(--kw-muted)">
             <Ago time={event.at} />
-            {event.actor !== "" && t` by ${event.actor}`}
+            {event.actor !== "" && (
+              <>
+                {" "}
+                <Trans>by {event.actor}</Trans>
+              </>
+            )}
           </Text>
         </div>
       ))}

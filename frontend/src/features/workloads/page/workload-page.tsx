@@ -139,7 +139,7 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
               underline="always"
             >
               {workload.cluster_queue}
-            </TextLink>{" "}
+            </TextLink>
           </Trans>{" "}
           {workload.queue_name !== "" && <Trans>through LocalQueue {workload.queue_name}</Trans>}
         </span>

@@ -16,7 +16,7 @@ const looks = (): FieldLook[] => [
   { field: "command", label: t`Command`, placeholder: t`that of the image`, wide: true },
   { field: "replicas", label: t`Pods` },
   { field: "cpu", label: t`CPU cores`, placeholder: t`none` },
-  { field: "memory", label: t`Memory`, placeholder: t`none` },
+  { field: "memory", label: t({ message: "Memory", context: "of a node" }), placeholder: t`none` },
   { field: "gpus", label: t`GPUs`, placeholder: t`none` },
   { field: "gpuMemory", label: t`Memory of each GPU (MiB)`, placeholder: t`all of it` },
   { field: "gpuCores", label: t`Cores of each GPU (%)`, placeholder: t`as the plugin says` },

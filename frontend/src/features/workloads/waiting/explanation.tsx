@@ -272,11 +272,11 @@ function Order({ explanation }: { explanation: Explanation }) {
     <Panel title={t`Ahead of it`} flush>
       <Text fz="sm" px="md" pb={6} c="var(--kw-muted)">
         <Trans>
-          Number {formatCount(position)} of {formatCount(waiting)} in its queue.{" "}
-          {strict
-            ? t`StrictFIFO: those ahead start first.`
-            : t`BestEffortFIFO: it starts first if it fits and they do not.`}
-        </Trans>
+          Number {formatCount(position)} of {formatCount(waiting)} in its queue.
+        </Trans>{" "}
+        {strict
+          ? t`StrictFIFO: those ahead start first.`
+          : t`BestEffortFIFO: it starts first if it fits and they do not.`}
       </Text>
       <PlainTable
         head={
