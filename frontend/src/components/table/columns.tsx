@@ -13,7 +13,7 @@ export function ageColumn<Row extends object>(
   return {
     id: "age",
     header: () => t`Age`,
-    meta: { width: "56px", ...look },
+    meta: { width: "66px", ...look },
     cell: ({ row: { original } }) => <Ago time={timeOf(original)} short />,
   };
 }
@@ -37,7 +37,7 @@ export function textColumn<Row extends object>(
 export function clusterQueueColumn<Row extends { cluster_queue: string }>(look: ColumnLook): DataColumn<Row> {
   return {
     id: "queue",
-    header: "ClusterQueue",
+    header: () => t`ClusterQueue`,
     meta: look,
     cell: ({ row: { original } }) =>
       original.cluster_queue === "" ? "–" : <ClusterQueueLink name={original.cluster_queue} inRow />,

@@ -61,6 +61,38 @@ const groupTitles = (): Record<string, string> => ({
   workload: t`Workload`,
 });
 
+/** What the columns of a report are called; one that is not known here keeps the server's title. */
+const columnTitles = (): Record<string, string> => ({
+  ...groupTitles(),
+  resource: t`Resource`,
+  hours: t`Hours of one unit`,
+  quota_hours: t`Nominal quota`,
+  cost: t`Cost`,
+  held_device_hours: t`Held device-hours`,
+  idle_device_hours: t`Idle`,
+  unmeasured_device_hours: t`Not measured`,
+  memory_used_percent: t`Memory used of held`,
+  cores_used_percent: t`Cores used of held`,
+  idle_cost: t`Cost of idle`,
+  preemptions: t`Preemptions`,
+  workloads: t`Workloads hit`,
+  last_at: t`Last`,
+  started: t`Started`,
+  wait_p50_seconds: t`Median wait`,
+  wait_p90_seconds: t`90th percentile`,
+  wait_max_seconds: t`Longest wait`,
+  finished: t`Finished`,
+  failed: t`Of them failed`,
+  run_mean_seconds: t`Mean run`,
+  preempted: t`Preempted`,
+  evicted: t`Evicted`,
+  device_hours: t`Device-hours`,
+});
+
+function columnTitle({ name, title }: Report["columns"][number]): string {
+  return columnTitles()[name] ?? title;
+}
+
 export interface ReportsPageProps {
   filters: ReportFilters;
   onFilter: (filters: ReportFilters) => void;
@@ -162,13 +194,13 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
             size="xs"
             aria-label={t`What the picture shows`}
             value={column.name}
-            data={numeric.map(({ name, title }) => ({ value: name, label: title }))}
+            data={numeric.map((each) => ({ value: each.name, label: columnTitle(each) }))}
             onChange={(event) => choose(event.currentTarget.value)}
           />
         }
       >
         <BarPicture
-          title={`${titles()[kind]}: ${column.title}`}
+          title={`${titles()[kind]}: ${columnTitle(column)}`}
           bars={bars}
           format={(value) => formatCell(value, column.kind, report.currency)}
         />
@@ -189,7 +221,7 @@ function ReportTable({ report, title }: { report: Report; title: string }) {
           <Table.Tr>
             {columns.map((column) => (
               <Table.Th key={column.name} ta={isNumeric(column) ? "right" : "left"}>
-                {column.title}
+                {columnTitle(column)}
               </Table.Th>
             ))}
           </Table.Tr>
