@@ -55,6 +55,14 @@ function isProse(text: string): boolean {
   return isWords(text) && (/^[A-Z][a-z]+$/.test(text) || /^[A-Za-z][a-z']+,? [a-z]+( |$|,)/.test(text));
 }
 
+/** Whoever writes as much writes for people. */
+function isSentence(text: string): boolean {
+  return (
+    /^\p{L}[^{}<>=\n]*$/u.test(text) &&
+    text.split(" ").filter((word) => /^\p{L}+[,.:;]?$/u.test(word)).length > 4
+  );
+}
+
 function literalText(node: ts.Node): string | null {
   if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return node.text;
   if (!ts.isTemplateExpression(node)) return null;
@@ -99,12 +107,17 @@ function unmarked(path: string, content: string): string[] {
     if (ts.isArrowFunction(node) && !ts.isBlock(node.body)) look(node.body, isProse);
     if (ts.isTaggedTemplateExpression(node) && node.tag.getText() === "t" && !inFunction)
       report(node, "is translated once, when the module is read");
-    if (isMacro(node)) return;
+    if (isMacro(node) || ts.isThrowStatement(node)) return;
+    if (!ts.isJsxAttribute(node.parent ?? node)) look(isLiteral(node) ? node : undefined, isSentence);
     const within = inFunction || ts.isFunctionLike(node);
     ts.forEachChild(node, (child) => visit(child, inside, within));
   };
   visit(source, false, false);
-  return found;
+  return [...new Set(found)];
+}
+
+function isLiteral(node: ts.Node): node is ts.Expression {
+  return literalText(node) !== null;
 }
 
 function tagOf(attribute: ts.JsxAttribute): string {
@@ -131,6 +144,7 @@ test.each([
   ["one arm of a choice", 'const A = (x: boolean) => <B title={x ? "Nothing yet" : y} />;'],
   ["a field", 'const a = () => ({ label: "Submitted" });'],
   ["what a function returns", 'function a() { return "It is on hold."; }'],
+  ["a sentence in a list", 'const a = [["Idle", "Nothing has been decided yet."]];'],
   ["a template", "const A = () => <p>{`$" + "{n} slices`}</p>;"],
   ["a mark outside of functions", "const a = t`Submitted`;"],
 ])("the search finds %s", (_, code) => {

@@ -1,4 +1,6 @@
 /** The door. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import {
   Button,
   Center,
@@ -16,6 +18,7 @@ import { ApiError } from "@/api/client";
 import { useLogin } from "@/api/session";
 import type { Session } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
+import { LanguageButtons } from "@/components/language-buttons";
 import { refusalMessage } from "./refusals";
 
 export interface LoginPageProps {
@@ -35,20 +38,23 @@ export function LoginPage({ methods, refused, accounts, target, onLogin }: Login
       <Paper p="xl" w={380} maw="100%" withBorder bg="var(--kw-card)">
         <Stack>
           <div>
-            <Title order={1} fz={24}>
-              kueueweb
-            </Title>
+            <Group justify="space-between" align="flex-start" wrap="nowrap">
+              <Title order={1} fz={24}>
+                kueueweb
+              </Title>
+              <LanguageButtons />
+            </Group>
             <Text size="sm" c="var(--kw-muted)">
-              The control room for shared GPU clusters
+              <Trans>The control room for shared GPU clusters</Trans>
             </Text>
           </div>
-          {refused !== undefined && <ErrorState title="Not logged in" message={refusalMessage(refused)} />}
+          {refused !== undefined && <ErrorState title={t`Not logged in`} message={refusalMessage(refused)} />}
           {methods.provider !== null && (
             <Button component="a" href={`${methods.provider.url}?${new URLSearchParams({ next: target })}`}>
               {methods.provider.text}
             </Button>
           )}
-          {methods.provider !== null && methods.password && <Divider label="or with a local account" />}
+          {methods.provider !== null && methods.password && <Divider label={t`or with a local account`} />}
           {methods.password && (
             <PasswordForm accounts={accounts} second={methods.provider !== null} onLogin={onLogin} />
           )}
@@ -77,9 +83,9 @@ function PasswordForm({ accounts, second, onLogin }: PasswordFormProps) {
       }}
     >
       <Stack>
-        {login.error !== null && <ErrorState title="Not logged in" message={loginMessage(login.error)} />}
+        {login.error !== null && <ErrorState title={t`Not logged in`} message={loginMessage(login.error)} />}
         <TextInput
-          label="User name"
+          label={t`User name`}
           name="username"
           autoComplete="username"
           autoFocus={!second}
@@ -88,7 +94,7 @@ function PasswordForm({ accounts, second, onLogin }: PasswordFormProps) {
           onChange={(event) => setUsername(event.currentTarget.value)}
         />
         <PasswordInput
-          label="Password"
+          label={t`Password`}
           name="password"
           autoComplete="current-password"
           required
@@ -96,12 +102,12 @@ function PasswordForm({ accounts, second, onLogin }: PasswordFormProps) {
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
         <Button type="submit" variant={second ? "default" : "filled"} loading={login.isPending}>
-          Log in
+          <Trans>Log in</Trans>
         </Button>
         {accounts.length > 0 && (
           <Group gap="xs">
             <Text size="sm" c="var(--kw-muted)">
-              Demo:
+              <Trans>Demo:</Trans>
             </Text>
             {accounts.map((account) => (
               <Button
@@ -123,5 +129,5 @@ function PasswordForm({ accounts, second, onLogin }: PasswordFormProps) {
 function loginMessage(error: Error): string {
   return error instanceof ApiError
     ? error.message
-    : "The login failed for a reason that this page does not know.";
+    : t`The login failed for a reason that this page does not know.`;
 }

@@ -1,5 +1,7 @@
 /** Manifests to start from; NAMESPACE and QUEUE stand for a LocalQueue of the reader's. */
 
+import { t } from "@lingui/core/macro";
+
 const SHARED = `apiVersion: batch/v1
 kind: Job
 metadata:
@@ -94,11 +96,21 @@ function ofKind([path, text]: [string, string]): { name: string; text: string } 
 }
 
 export const TEMPLATES = [
-  { name: "A slice of one GPU", text: SHARED },
-  { name: "Whole GPUs, two pods", text: EXCLUSIVE },
-  { name: "CPU only", text: CPU },
+  { name: "slice", text: SHARED },
+  { name: "whole", text: EXCLUSIVE },
+  { name: "cpu", text: CPU },
   ...Object.entries(EXAMPLES).map(ofKind),
 ] as const;
+
+/** What the reader chooses: a kind of job, or what our own templates ask for. */
+export function templateLabel(name: string): string {
+  const own: Record<string, string> = {
+    slice: t`A slice of one GPU`,
+    whole: t`Whole GPUs, two pods`,
+    cpu: t`CPU only`,
+  };
+  return own[name] ?? name;
+}
 
 /** The template's text for a LocalQueue. */
 export function templateText(name: string, queue: { namespace: string; name: string }): string {

@@ -16,7 +16,7 @@ import { TextLink } from "@/components/link";
 import { faultLines } from "@/lib/words/refusal";
 import { JobForm } from "./job-form";
 import { writeQueue } from "./manifest-fields";
-import { TEMPLATES, templateText } from "./manifest-templates";
+import { TEMPLATES, templateLabel, templateText } from "./manifest-templates";
 import { PreviewResult } from "./preview";
 
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
@@ -78,7 +78,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
         <Group grow>
           <Select
             label={t`Start from`}
-            data={TEMPLATES.map(({ name }) => name)}
+            data={TEMPLATES.map(({ name }) => ({ value: name, label: templateLabel(name) }))}
             value={template}
             allowDeselect={false}
             onChange={(name) => {
