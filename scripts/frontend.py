@@ -19,7 +19,16 @@ FRONTEND = Path(__file__).resolve().parent.parent / "frontend"
 MODULES = FRONTEND / "node_modules"
 DIST = FRONTEND / "dist"
 # What a build reads. Tests and tools may change without one.
-SOURCES = ("src", "public", "index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts", "lingui.config.ts")
+SOURCES = (
+    "src",
+    "public",
+    "index.html",
+    "package-lock.json",
+    "package.json",
+    "tsconfig.json",
+    "vite.config.ts",
+    "lingui.config.ts",
+)
 
 
 def main(arguments: list[str]) -> int:

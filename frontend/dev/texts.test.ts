@@ -22,7 +22,7 @@ async function catalogue(language: string) {
   return await formatter().parse(readFileSync(filename, "utf8"), context);
 }
 
-test("the Chinese catalogue has each text of the pages, and no other", async () => {
+test("the Chinese catalogue has each text of the pages, and no other", { timeout: 120_000 }, async () => {
   const { messages } = await extractMessagesFromFiles(SOURCES);
   const texts = await catalogue("zh");
   const missing = messages.filter(({ id }) => !texts[id]?.translation).map(({ message }) => message);
@@ -133,7 +133,7 @@ function isMacro(node: ts.Node): boolean {
 /** Statuses and conditions of Kubernetes and Kueue, which are compared and not shown. */
 const TOKENS = new Set(["Pending", "Infinity"]);
 
-test("no visible text is written outside the catalogues", () => {
+test("no visible text is written outside the catalogues", { timeout: 120_000 }, () => {
   const found = SOURCES.flatMap((path) => unmarked(path, readFileSync(path, "utf8")));
   expect(found.filter((line) => !TOKENS.has(line.split(" ").at(-1) ?? ""))).toEqual([]);
 });

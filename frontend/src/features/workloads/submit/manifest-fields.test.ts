@@ -48,7 +48,7 @@ test("all fields together are in the text that the form writes", () => {
 });
 
 test("GPUs are added where nothing asked for any", () => {
-  const text = templateText("CPU only", QUEUE);
+  const text = templateText("cpu", QUEUE);
   expect(writeField(text, "gpus", "1")).toContain('            limits:\n              nvidia.com/gpu: "1"\n');
 });
 
