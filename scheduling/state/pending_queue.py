@@ -7,7 +7,7 @@ inadmissible together. So an event that wakes a queue costs as much as there are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduling.model.vocabulary import PendingReason
 from scheduling.state.journal import Journal
@@ -252,7 +252,7 @@ class PendingQueue:
         if not bucket.size:
             self._drop(bucket)
         elif was_first:
-            self._show_first(bucket)
+            self._show_first(bucket, instead_of=info)
 
     # -- equal workloads -----------------------------------------------------------------------------------------------
 
@@ -407,10 +407,16 @@ class PendingQueue:
         """The heap of the bucket's LocalQueue where LocalQueues are ordered by usage, else the only heap."""
         return self._heaps.setdefault(bucket.queue_key if self._usage_of is not None else "", [])
 
-    def _show_first(self, bucket: EqualWorkloads) -> None:
+    def _show_first(self, bucket: EqualWorkloads, instead_of: WorkloadInfo | None = None) -> None:
+        """Put the bucket's first item into the heap; in the place of one that left, where that is on top."""
         item = bucket.first()
-        if bucket.state is QueueState.ACTIVE and item is not None:
-            heappush(self._heap_of(bucket), item)
+        if bucket.state is not QueueState.ACTIVE or item is None:
+            return
+        heap = self._heap_of(bucket)
+        if heap and heap[0][2] is instead_of:
+            heapreplace(heap, item)
+        else:
+            heappush(heap, item)
 
     def _first(self) -> QueueItem | None:
         if not self.active_count:
