@@ -474,6 +474,16 @@ def connect(
     return ClusterClient(configuration, pace, page_size=page_size, read_only=read_only)
 
 
+def connect_kubeconfig(content: Mapping[str, Any], pace: TokenBucket | None = None) -> ClusterClient:
+    """A client by the present context of a kubeconfig. Raises ClusterError with the reason BadKubeConfig."""
+    configuration = kubernetes_client.Configuration()
+    try:
+        kubernetes_config.load_kube_config_from_dict(dict(content), client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
+    except kubernetes_config.ConfigException as error:
+        raise ClusterError(0, "BadKubeConfig", str(error)) from error
+    return ClusterClient(configuration, pace)
+
+
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     buffer = b""
     for chunk in response.stream(amt=None, decode_content=True):

@@ -12,6 +12,7 @@ from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
 from clusters.connection import client_for
+from clusters.multikueue.controller import follow_multikueue, managers
 from clusters.push.sweep import push_pending
 
 _log = logging.getLogger(__name__)
@@ -32,6 +33,25 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     for found in due:
         wake_taken(PUSH_TASK, found.name)
         push_pending(found)
+
+
+@shared_task(name="clusters.tasks.follow_managers", ignore_result=True)
+def follow_managers() -> None:
+    """Bring the workloads that run in other clusters in step with what those say."""
+    for name in managers():
+        follow_manager.delay(name)
+
+
+@shared_task(name="clusters.tasks.follow_manager", ignore_result=True)
+def follow_manager(name: str) -> None:
+    """One manager, so that one whose API server does not answer holds up no other."""
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        return
+    try:
+        follow_multikueue(cluster)
+    except ClusterError as error:
+        _log.warning("MultiKueue of cluster %s goes on later: %s", name, error)
 
 
 @shared_task(name="clusters.tasks.audit_state", ignore_result=True)

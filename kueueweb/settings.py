@@ -211,6 +211,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"queue": "push", "expires": 5},
     },
+    "follow-managers": {
+        "task": "clusters.tasks.follow_managers",
+        "schedule": 2.0,
+        "options": {"queue": "push", "expires": 2},
+    },
     "audit-state": {
         "task": "clusters.tasks.audit_state",
         "schedule": 60.0,

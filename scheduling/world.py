@@ -43,6 +43,7 @@ from scheduling.state.admission_state import WorkloadTracker
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.hierarchy import Hierarchy
 from scheduling.state.preemption_loops import describe_pause, is_news
+from scheduling.state.second_pass import MULTIKUEUE
 from scheduling.state.state import State
 from scheduling.state.status import (
     ClusterQueueStatus,
@@ -291,6 +292,13 @@ class World:
         check = self._state.checks.get(name)
         if check is not None:
             self.set_admission_check(replace(check, active=active))
+
+    def hands_over(self, cluster_queue: str) -> bool:
+        """Whether the ClusterQueue's workloads run in other clusters (MultiKueue), so that none is placed here."""
+        cq = self._state.cluster_queues.get(cluster_queue)
+        names = [rule.name for rule in cq.spec.admission_checks] if cq is not None else []
+        checks = self._state.checks
+        return any(name in checks and checks[name].controller_name == MULTIKUEUE for name in names)
 
     def delete_admission_check(self, name: str) -> None:
         if self._state.checks.pop(name, None) is not None:

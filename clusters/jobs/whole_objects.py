@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from clusters.client import JsonObject
+from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER
 from clusters.jobs.framework.errors import CannotStart as Conflict
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import dig, mapping_at
+from clusters.jobs.framework.manifest import assign, dig, mapping_at
 from clusters.jobs.framework.pod_set_info import PodSetInfo, info_of_pod_set, merge_into_template
 from clusters.jobs.framework.scheduling_gates import add_gate
 from clusters.jobs.objects import (
@@ -72,6 +73,22 @@ def _without_owned(value: Any) -> Any:
         else _without_owned(item)
         for key, item in value.items()
     }
+
+
+def handed_over_source(source: JobSource) -> JobSource:
+    """A job of ours that runs in another cluster (MultiKueue): its kind's own controller keeps away from it here."""
+    if not source.kind.managed_by_path or source.found_in_cluster:
+        return source
+    manifest = copy.deepcopy(dict(source.manifest))
+    assign(manifest, source.kind.managed_by_path, MULTIKUEUE_CONTROLLER)
+    return replace(source, manifest=manifest)
+
+
+def gated_pod(source: JobSource) -> JsonObject:
+    """A pod of ours that runs in another cluster: here it waits at Kueue's gate."""
+    manifest = own_manifest(source)
+    add_gate(manifest, keys.ADMISSION_GATE)
+    return manifest
 
 
 def as_made(source: JobSource, there: Mapping[str, Any]) -> JobSource:

@@ -30,7 +30,17 @@ from clusters.jobs.objects import (
 )
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.claims import PodClaims
-from clusters.push.desired_state import FlavorNodes, Places, Slices, admitted_workload, places_of, runs, with_jobs
+from clusters.push.desired_state import (
+    FlavorNodes,
+    Places,
+    Slices,
+    admitted_workload,
+    checks_of_multikueue,
+    places_of,
+    runs,
+    runs_elsewhere,
+    with_jobs,
+)
 from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
 from clusters.push.topology_domains import TopologyDomains
@@ -109,7 +119,8 @@ class Binder:
         unassigned = [pod for pod in waiting if not uid_label(pod, WORKLOAD_UID_LABEL)]
         jobs = {uid for pod in unassigned if (uid := uid_label(pod, JOB_UID_LABEL))}
         rows = with_jobs(admitted.filter(uid__in=uids) | admitted.filter(job__uid__in=jobs)).order_by("pk")
-        return {str(row.uid): row for row in rows if runs(row)}
+        elsewhere = checks_of_multikueue(self._cluster)
+        return {str(row.uid): row for row in rows if runs(row) and not runs_elsewhere(row, elsewhere)}
 
     @staticmethod
     def _still_stands(row: Workload) -> bool:

@@ -18,7 +18,7 @@ from gpus.models import Device as DeviceRow
 from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
 from queues.manifests.kueue_keys import SLICE_NAME
-from queues.models import Job, PodSet, ResourceFlavor, Workload
+from queues.models import AdmissionCheck, Job, PodSet, ResourceFlavor, Workload
 from queues.services.admission_rows import read_check_state, read_topology_assignment
 from queues.services.cluster_objects import StoredObjects
 from queues.services.pod_groups.life import Member
@@ -28,6 +28,7 @@ from scheduling.model.placement import PodPlacement
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.vendor import DeviceVendor
 from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.state.second_pass import MULTIKUEUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,17 @@ def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:
 def runs(workload: Workload) -> bool:
     """Whether its pods should run: it is admitted and not evicted."""
     return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
+
+
+def checks_of_multikueue(cluster: Cluster) -> frozenset[str]:
+    """The admission checks that hand workloads to other clusters."""
+    rows = AdmissionCheck.objects.filter(cluster=cluster, controller_name=MULTIKUEUE)
+    return frozenset(rows.values_list("name", flat=True))
+
+
+def runs_elsewhere(workload: Workload, checks: Collection[str]) -> bool:
+    """Whether its pods run in another cluster, so that none may start here."""
+    return any(state["name"] in checks for state in workload.admission_check_states)
 
 
 def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:

@@ -18,9 +18,12 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
         "admittedWorkloads", "fairSharing",
     ),
     "Cohort": ("fairSharing",),
+    "AdmissionCheck": ("conditions",),
+    "MultiKueueCluster": ("conditions",),
     "Workload": (
         "conditions", "admission", "requeueState", "reclaimablePods", "admissionChecks",
-        "accumulatedPastExecutionTimeSeconds", "schedulingStats", "unhealthyNodes",
+        "accumulatedPastExecutionTimeSeconds", "schedulingStats", "unhealthyNodes", "clusterName",
+        "nominatedClusterNames",
     ),
 }  # fmt: skip
 """What we write of each status; the rest is left as it is."""
@@ -36,6 +39,8 @@ def told_status(kind: str, api_version: str, status: Status, entry: ServedObject
 
     A condition keeps the time at which its status became what it is, and names the generation that the cluster counts.
     """
+    if kind == "AdmissionCheck" and not status:
+        return {}  # another controller says of itself whether it is active
     wanted: Status = {key: status.get(key) for key in KEYS[kind]}
     there = {each.get("type"): each for each in entry.status.get("conditions") or ()}
     if status.get("conditions"):

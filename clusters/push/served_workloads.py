@@ -185,7 +185,13 @@ class ServedWorkloads:
         if row.row.job_id is not None:
             # The pods are the job's, and follow from it: Kueue's defaults of their templates stay.
             spec["podSets"] = (live.get("spec") or {}).get("podSets", spec["podSets"])
-        stored = self._client.replace(self._resource, {**live, "spec": {**(live.get("spec") or {}), **spec}})
+        metadata = live["metadata"]
+        owner = None if metadata.get("ownerReferences") else self._owner(row)
+        if owner is not None:  # a job has taken it over that was made for it (a prebuilt workload)
+            labels = {**(metadata.get("labels") or {}), _JOB_UID: owner["uid"]}
+            metadata = {**metadata, "ownerReferences": [owner], "labels": labels}
+        body = {**live, "metadata": metadata, "spec": {**(live.get("spec") or {}), **spec}}
+        stored = self._client.replace(self._resource, body)
         self._note(entry, stored, row)
 
     def _note(self, entry: ServedObject, stored: JsonObject, row: WorkloadRow) -> None:

@@ -46,6 +46,8 @@ from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.whole_objects import (
     as_made,
     difference,
+    gated_pod,
+    handed_over_source,
     new_object,
     own_manifest,
     restore_patch,
@@ -59,12 +61,14 @@ from clusters.push.binder import Binder
 from clusters.push.desired_state import (
     Places,
     admitted_workload,
+    checks_of_multikueue,
     device_vendors,
     flavors_of,
     job_source,
     member_sources,
     places_of,
     runs,
+    runs_elsewhere,
     with_jobs,
 )
 from clusters.push.namespaces import make_namespace
@@ -146,6 +150,7 @@ class _Sweep:
         self._report = report
         self._clock = clock
         self._flavors = flavors_of(cluster)
+        self._elsewhere = checks_of_multikueue(cluster)
         self._vendors = device_vendors(cluster)
         self._told: list[tuple[int, int]] = []
         self._traced: list[Workload] = []
@@ -311,10 +316,20 @@ class _Sweep:
             self._withdraw(source, row)
         elif source.ended:
             return
+        elif runs(row) and runs_elsewhere(row, self._elsewhere):
+            self._show(source, row)
         elif runs(row):
             self._start(source, row)
         elif row.status != WorkloadStatus.FINISHED and not is_next_slice(row):
             self._stop(source, row)
+
+    def _show(self, source: JobSource, row: Workload) -> None:
+        """A job that runs in another cluster is here too, for its owner to see: its pods wait, or its kind's controller
+        keeps away from it."""
+        if source.kind.stopping is not Stopping.DELETE:
+            self._start(handed_over_source(source), row)
+        elif not source.found_in_cluster and self._there(source) is None:
+            self._apply(source, gated_pod(source))
 
     def _start(self, source: JobSource, row: Workload) -> None:
         there = self._there(source)
@@ -343,6 +358,8 @@ class _Sweep:
         """Whether pods of a found job may run that no admission of this workload has started: they are stopped first,
         or they would stay where nothing was decided for them."""
         kind = source.kind
+        if runs_elsewhere(row, self._elsewhere):
+            return False
         # A job that is resized runs on under the next slice of its workload.
         started = was_started(there) if source.elastic else was_started_for(there, str(row.uid))
         if not kind.is_suspended(there) and not started:
@@ -568,15 +585,15 @@ class _Sweep:
         stopped = [
             (row.namespace, row.name)
             for row in with_jobs(stopping).order_by("pk")
-            if str(row.uid) not in alive and self._makes_no_more(row)
+            if str(row.uid) not in alive and not row.multikueue.get("cluster") and self._makes_no_more(row)
         ]
         if stopped:
             self._report.stopped += len(record_stopped(self._cluster, stopped, now=self._now()))
 
     def _makes_no_more(self, row: Workload) -> bool:
         source = job_source(row.job) if row.job is not None else None
-        if source is None or source.kind.stopping is not Stopping.SUSPEND:
-            return True
+        if source is None or source.kind.stopping is not Stopping.SUSPEND or runs_elsewhere(row, self._elsewhere):
+            return True  # the status here of a job that ran elsewhere is a copy
         there = self._client.get(source.kind.resource, source.namespace, source.name)
         if there is None or not is_job_of(there, source):
             return True

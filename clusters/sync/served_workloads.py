@@ -97,7 +97,10 @@ class ServedWorkloadSync:
         obj: JsonObject | None,
         at: datetime,
     ) -> None:
-        side = row.side if row is not None else Side(ABSENT, at)
+        if row is not None and _has_ended(row) and entry.agreed == ABSENT:
+            side = Side(ABSENT, at)  # an earlier one of this name: the object is another
+        else:
+            side = row.side if row is not None else Side(ABSENT, at)
         settled = settle(entry.agreed, side, Side(entry.content, entry.edited_at or at))
         if settled.step is not Step.FOLLOW:
             return
@@ -130,8 +133,8 @@ class ServedWorkloadSync:
             return
         if spec is None:
             return
-        if row is None or row.row.job_id is None:
-            if row is not None and row.row.status == WorkloadStatus.FINISHED and entry.agreed == ABSENT:
+        if row is None or row.row.job_id is None or (_has_ended(row) and entry.agreed == ABSENT):
+            if row is not None and _has_ended(row) and entry.agreed == ABSENT:
                 delete_workloads(self._cluster, [key], actor=actor, now=at)  # its name is another object's now
             submitted = Submitted(spec, ValidationReport(), self._api_version)
             apply_workloads(self._cluster, [submitted], actor=actor, submitted_by=actor, now=at)
@@ -147,6 +150,10 @@ class ServedWorkloadSync:
     def _complain(self, entry: ServedObject, problem: str) -> None:
         entry.problem = problem[:_MAX_PROBLEM]
         _log.error("%s of cluster %s can't be followed: %s", entry, self._cluster.name, problem)
+
+
+def _has_ended(row: WorkloadRow) -> bool:
+    return bool(row.row.status == WorkloadStatus.FINISHED)
 
 
 def _keep(entry: ServedObject, row: WorkloadRow | None) -> None:

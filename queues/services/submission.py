@@ -21,6 +21,7 @@ from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, Work
 from queues.services.bulk import copy_rows, json_text, next_ids
 from queues.services.generated_names import draw_names
 from queues.services.limits import check_limits
+from queues.services.prebuilt_workloads import find_prebuilt, take_over
 from queues.services.withdrawn_jobs import free_names
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.manifest import LocatedError
@@ -86,14 +87,19 @@ def create_workloads(
         with transaction.atomic():
             priorities = _checked_priorities(cluster, specs)
             check_limits(cluster, specs, submitted_by, rate_is_checked=rate_is_checked)
-            created = _named(cluster, specs)
+            prebuilt = find_prebuilt(cluster, specs)
+            rest = [
+                (spec, priority) for spec, priority in zip(specs, priorities, strict=True) if id(spec) not in prebuilt
+            ]
+            created = _named(cluster, [spec for spec, _ in rest])
             _refuse_taken_names(cluster, created)
             jobs = _store_jobs(cluster, specs, now)
-            _store(cluster, created, priorities, jobs, actor, submitted_by, now)
+            _store(cluster, created, [priority for _, priority in rest], jobs, actor, submitted_by, now)
+            taken = [take_over(row, spec, jobs[id(spec.job)], actor, now) for spec, row in prebuilt.values()]
             wake_scheduler(cluster.name)
     except IntegrityError as error:
         raise AlreadyExists(_taken_meanwhile(error)) from error
-    return created
+    return created + [CreatedWorkload(row.pk, row.uid, row.namespace, row.name, spec) for row, spec in taken]
 
 
 def _named(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:

@@ -138,7 +138,15 @@ def workload_status(row: Workload) -> Status:
         status["schedulingStats"] = {"evictions": row.eviction_counts}
     if row.unhealthy_nodes:
         status["unhealthyNodes"] = [{"name": name} if isinstance(name, str) else name for name in row.unhealthy_nodes]
-    return status
+    return status | _dispatch(row)
+
+
+def _dispatch(row: Workload) -> Status:
+    """The worker that runs it, or those that may."""
+    if row.multikueue.get("cluster"):
+        return {"clusterName": row.multikueue["cluster"]}
+    nominated = row.multikueue.get("nominated")
+    return {"nominatedClusterNames": nominated} if nominated else {}
 
 
 def _assignment(pod_set: PodSet) -> dict[str, Any]:

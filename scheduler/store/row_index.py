@@ -332,6 +332,8 @@ class RowIndex:
     def _lacks_devices(self, workload: Workload) -> bool:
         if not self.devices or workload.admission is None or workload.placement is not None or is_delayed(workload):
             return False
+        if self._world.hands_over(workload.admission.cluster_queue):
+            return False
         counts = {found.name: found.count for found in workload.admission.pod_set_assignments}
         templates = (pod_set.template.manifest for pod_set in workload.pod_sets if counts.get(pod_set.name))
         return any(pod_device_request(manifest, self.vendors).asks_for_devices for manifest in templates)

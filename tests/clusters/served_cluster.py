@@ -26,13 +26,13 @@ _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 class ServedCluster:
     """Kueue's CRDs in one version, and nobody there but us and those who use kubectl."""
 
-    def __init__(self, server: ServerThread, version: str = V1BETA2) -> None:
+    def __init__(self, server: ServerThread, version: str = V1BETA2, name: str = "default") -> None:
         self.server = server
         self.version = version
         for resource in RESOURCES:
             if resource.kind in KUEUE_KINDS and resource.api_version == version:
                 self.send("POST", _CRDS, crd_of(resource))
-        self.cluster = make_cluster(server_url=server.url, serves_kueue_objects=True)
+        self.cluster = make_cluster(name, server_url=server.url, serves_kueue_objects=True)
         self.client = connect(server.url, TokenBucket(10_000, 10_000))
         reader = connect(server.url, TokenBucket(10_000, 10_000), read_only=True)
         self.watcher = Watcher(self.cluster, reader, clock=self.now)

@@ -26,6 +26,7 @@ _MANAGER = "kube-controller-manager"
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 _MAX_BACKOFF_SECONDS = 360.0
+OWN_NAME = "kubernetes.io/job-controller"
 
 
 class JobController:
@@ -39,6 +40,8 @@ class JobController:
         if job is None:
             self._untrack([pod for pod in self._environment.store.items("pods", namespace) if _was_of(pod, name)])
             return None
+        if job["spec"].get("managedBy") not in (None, "", OWN_NAME):
+            return None  # another controller's, in another cluster for example
         pods = [pod for plural, pod in self._environment.store.owned_by(uid_of(job), "pods")]
         pods.sort(key=name_of)
         if is_deleting(job):

@@ -13,6 +13,7 @@ from typing import Any, Final
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import JobKind, TemplateSite
+from clusters.jobs.framework.manifest import dig
 from clusters.jobs.registry import KINDS
 from clusters.simulated.api.objects import (
     JsonObject,
@@ -68,7 +69,7 @@ class OperatedJobController:
 
     def reconcile(self, namespace: str, name: str) -> float | None:
         job = self._environment.store.get(self._rules.plural, namespace, name)
-        if job is None or is_deleting(job):
+        if job is None or is_deleting(job) or self._is_anothers(job):
             return None
         content = copy.deepcopy(job)
         try:
@@ -91,6 +92,11 @@ class OperatedJobController:
             if status != job.get("status"):
                 self._environment.set_status(self._rules.plural, job, status, self._manager)
         return None
+
+    def _is_anothers(self, job: JsonObject) -> bool:
+        """Whether another controller manages the job, in another cluster for example."""
+        path = self._rules.managed_by_path
+        return bool(path) and dig(job, *path) not in (None, "", self._rules.own_manager)
 
     def _pods(self, job: JsonObject) -> list[JsonObject]:
         return [pod for _, pod in self._environment.store.owned_by(uid_of(job), "pods")]

@@ -1,0 +1,82 @@
+"""The manager's own jobs show what their copies do: the status of the one in the worker is copied."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clusters.client import ClusterClient, ClusterError, JsonObject
+from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.manifest import dig
+from clusters.jobs.reading import NO_CLUSTER
+from clusters.multikueue.rows import Case
+
+_log = logging.getLogger(__name__)
+
+_SCHEDULED: Final = "PodScheduled"
+
+
+class LocalJobs:
+    """Writes to the manager. A job that is not there, or refuses its status, holds up nothing."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+
+    def follow(self, case: Case, found: Sequence[JsonObject]) -> None:
+        """Copy the status of each job in the worker to the one here."""
+        kind = case.kind
+        if kind is None or kind.stopping is Stopping.DELETE_PODS:
+            return  # its own controller is at work here too, and would overwrite it
+        for remote in found:
+            metadata = remote["metadata"]
+            try:
+                here = self._client.get(kind.resource, metadata["namespace"], metadata["name"])
+                patch = status_patch(kind, here, remote) if here is not None else None
+                if patch:
+                    self._client.patch(
+                        kind.resource, metadata["namespace"], metadata["name"], {"status": patch}, subresource="status"
+                    )
+            except ClusterError as error:
+                _log.warning("The status of %s can't be copied from its worker: %s", case.key, error)
+
+    @staticmethod
+    def are_ready(kind: JobKind, found: Sequence[JsonObject]) -> bool:
+        """Whether all pods in the worker are ready, or done."""
+        return all(kind.pods_ready(each, NO_CLUSTER) or kind.outcome(each).finished for each in found)
+
+
+def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObject | None:
+    """The merge patch from one status to the other; None where they are alike, or must not be made alike yet.
+
+    A suspended job may not say that it was started: the API server would not let it be started any more.
+    """
+    if kind.stopping is Stopping.SUSPEND:
+        waits = kind.is_suspended(here) and not kind.is_suspended(remote)
+        if waits and not kind.outcome(remote).finished:
+            return None
+    before, wanted = here.get("status") or {}, dict(remote.get("status") or {})
+    if kind.stopping is Stopping.DELETE:
+        wanted = _with_own_gate(here, wanted)
+    patch: JsonObject = {key: None for key in before if key not in wanted}
+    patch |= {key: value for key, value in wanted.items() if before.get(key) != value}
+    return patch or None
+
+
+def _with_own_gate(here: JsonObject, wanted: JsonObject) -> JsonObject:
+    """A pod that waits at its gate here does not look as if it lacked a node, or an autoscaler would make one."""
+    own = _condition(here, _SCHEDULED)
+    if own is None or not dig(here, "spec", "schedulingGates") or _is_true(wanted, _SCHEDULED):
+        return wanted
+    others = [each for each in wanted.get("conditions") or () if each.get("type") != _SCHEDULED]
+    return {**wanted, "conditions": [*others, own]}
+
+
+def _condition(obj: JsonObject, type_: str) -> Any:
+    conditions = dig(obj, "status", "conditions") or ()
+    return next((each for each in conditions if each.get("type") == type_), None)
+
+
+def _is_true(status: JsonObject, type_: str) -> bool:
+    conditions = status.get("conditions") or ()
+    return any(each.get("type") == type_ and each.get("status") == "True" for each in conditions)

@@ -1,0 +1,43 @@
+"""What a Configuration says of MultiKueue, with Kueue's defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from accounts.kinds.configuration import DISPATCHERS
+from scheduling.model.times import duration_seconds
+
+_NAMESPACE: Final = "kueue-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """* origin: the label by which a manager knows what it has made in its workers.
+    * lost_seconds: for how long a worker that runs a workload may be out of reach.
+    * incremental, step: nominate so many workers at a time, not all at once.
+    * namespace: where the Secrets with kubeconfigs are.
+    """
+
+    origin: str = "multikueue"
+    lost_seconds: float = 900.0
+    incremental: bool = False
+    step: int = 3
+    namespace: str = _NAMESPACE
+
+
+_DEFAULTS: Final = Settings()
+
+
+def read_settings(configuration: Mapping[str, Any]) -> Settings:
+    """The settings of a stored Configuration."""
+    block = configuration.get("multiKueue") or {}
+    lost, step = block.get("workerLostTimeout"), (block.get("incrementalDispatcherConfig") or {}).get("stepSize")
+    return Settings(
+        origin=block.get("origin") or _DEFAULTS.origin,
+        lost_seconds=duration_seconds(lost) if lost else _DEFAULTS.lost_seconds,
+        incremental=block.get("dispatcherName") == DISPATCHERS[1],
+        step=step or _DEFAULTS.step,
+        namespace=configuration.get("namespace") or _NAMESPACE,
+    )

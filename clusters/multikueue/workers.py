@@ -1,0 +1,219 @@
+"""The workers of a manager: each is asked and told in a thread of its own, so that one that does not answer slows no
+other.
+
+Nothing here touches the database. A worker that has failed is left alone for 5 s, 10 s, 20 s ... 320 s, as by Kueue.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from clusters.client import ClusterClient, ClusterError, JsonObject, Kind
+from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.registry import JOB_KINDS
+from clusters.multikueue.objects import Copy, is_ours
+from clusters.served.contents import FINALIZER
+from clusters.served.kueue_kinds import KUEUE_KINDS
+from queues.manifests.kueue_keys import MULTIKUEUE_ORIGIN
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS: Final = 5.0
+"""How long a pass waits for its workers; who is later is heard in a later pass."""
+_FIRST_WAIT: Final = 5.0
+_MAX_DOUBLINGS: Final = 6
+_MAX_WORKERS: Final = 64
+_WORKLOADS: Final = KUEUE_KINDS["Workload"]
+_pool: Final = ThreadPoolExecutor(_MAX_WORKERS, thread_name_prefix="multikueue")
+
+
+@dataclass(slots=True)
+class Task:
+    """What a worker is told about one workload, and what came of it.
+
+    * create, change: the copy that is made, or the patch of its spec.
+    * remove: the copy that goes, with its job unless `keep_job`.
+    * run: the jobs that are made unless they are there, or, without `makes`, are only read; found: those there.
+    """
+
+    key: str
+    create: Callable[[Kind], JsonObject] | None = None
+    change: JsonObject | None = None
+    remove: Copy | None = None
+    keep_job: bool = False
+    run: Sequence[tuple[JobKind, JsonObject]] = ()
+    makes: bool = True
+    found: list[JsonObject] = field(default_factory=list)
+    created: bool = False
+    error: str = ""
+
+
+class Worker:
+    """A worker's API server, with what is known of it between passes."""
+
+    def __init__(self, name: str, signature: str, client: ClusterClient, origin: str) -> None:
+        self.name = name
+        self.signature = signature
+        self.origin = origin
+        self.copies: dict[str, Copy] = {}
+        self.error: ClusterError | None = None
+        self.failures = 0
+        self.not_before = 0.0
+        self._client = client
+        self._resource: Kind | None = None
+        self._busy: Future[None] | None = None
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is its turn: it has answered what it was asked last, and is not left alone."""
+        return (self._busy is None or self._busy.done()) and now >= self.not_before
+
+    def start(self, act: Callable[[], None]) -> Future[None]:
+        self._busy = _pool.submit(act)
+        return self._busy
+
+    def look(self, now: float) -> None:
+        """List the copies of this origin. A failure is kept in `error`."""
+        try:
+            resource = self._served()
+            listing = self._client.list(resource, label_selector=f"{MULTIKUEUE_ORIGIN}={self.origin}")
+        except ClusterError as error:
+            self._fail(error, now)
+            return
+        self.copies = {copy.key: copy for copy in map(Copy, listing.items)}
+        self.error, self.failures = None, 0
+
+    def act(self, tasks: Sequence[Task], now: float) -> None:
+        """Do what each task says; one that is refused holds up no other."""
+        for task in tasks:
+            try:
+                self._do(task)
+            except ClusterError as error:
+                task.error = str(error)
+                if error.status == 0:
+                    self._fail(error, now)
+                    return
+                _log.warning("Worker %s, workload %s: %s", self.name, task.key, error)
+
+    def _served(self) -> Kind:
+        if self._resource is None:
+            served = self._client.served(_WORKLOADS)
+            self._resource = next((kind for kind in _WORKLOADS if kind in served), None)
+        if self._resource is None:
+            text = "it serves no Workloads of Kueue: run a Kueue there, or have kueueweb serve Kueue's objects"
+            raise ClusterError(0, "ClientConnectionFailed", text)
+        return self._resource
+
+    def _fail(self, error: ClusterError, now: float) -> None:
+        self.error, self.failures, self._resource = error, self.failures + 1, None
+        self.not_before = now + _FIRST_WAIT * 2 ** min(self.failures - 1, _MAX_DOUBLINGS)
+
+    def _do(self, task: Task) -> None:
+        resource = self._served()
+        namespace, _, name = task.key.partition("/")
+        if task.remove is not None:
+            self._remove(resource, task.remove, keep_job=task.keep_job)
+        if task.create is not None:
+            self._create(resource, task)
+        if task.change is not None:
+            self._client.patch(resource, namespace, name, task.change)
+        for kind, manifest in task.run:
+            job = self._job(kind, manifest, make=task.makes)
+            if job is not None:
+                task.found.append(job)
+
+    def _create(self, resource: Kind, task: Task) -> None:
+        assert task.create is not None  # by its caller
+        try:
+            self._client.create(resource, task.create(resource))
+        except ClusterError as error:
+            if not error.conflict:  # an earlier pass has made it, and its answer was lost
+                raise
+        else:
+            task.created = True
+
+    def _job(self, kind: JobKind, manifest: JsonObject, *, make: bool) -> JsonObject | None:
+        """The job, made if it is to be and is not there. Raises ClusterError where another one has its name."""
+        metadata = manifest["metadata"]
+        there = self._client.get(kind.resource, metadata["namespace"], metadata["name"])
+        if there is None:
+            return self._client.create(kind.resource, manifest) if make else None
+        if not is_ours(there, self.origin):
+            raise ClusterError(409, "AlreadyExists", f"another {kind.kind} {metadata['name']} is in worker {self.name}")
+        return there
+
+    def _remove(self, resource: Kind, copy: Copy, *, keep_job: bool) -> None:
+        """First the job, which ends with its pods; then the copy."""
+        metadata = copy.obj["metadata"]
+        namespace = metadata["namespace"]
+        if not keep_job and not self._remove_job(namespace, *copy.job):
+            return  # its pods are still ending: the copy goes with a later pass
+        finalizers = metadata.get("finalizers") or []
+        if FINALIZER in finalizers:
+            left = {"finalizers": [each for each in finalizers if each != FINALIZER]}
+            self._client.patch(resource, namespace, metadata["name"], {"metadata": left})
+        self._client.delete(resource, namespace, metadata["name"], uid=metadata["uid"])
+
+    def _remove_job(self, namespace: str, kind_name: str, name: str) -> bool:
+        """Whether the job is gone, and its pods with it. Of a group of pods, all of them."""
+        if kind_name == "PodGroup":
+            return self._remove_group(namespace, name)
+        kind = JOB_KINDS.get(kind_name)
+        if kind is None:
+            return True
+        there = self._client.get(kind.resource, namespace, name)
+        if there is None or not is_ours(there, self.origin):
+            return True
+        if not there["metadata"].get("deletionTimestamp"):
+            uid = there["metadata"]["uid"]
+            self._client.delete(kind.resource, namespace, name, uid=uid, propagation="Foreground")
+        return self._client.get(kind.resource, namespace, name) is None
+
+    def _remove_group(self, namespace: str, name: str) -> bool:
+        pods = JOB_KINDS["Pod"].resource
+        selector = f"{MULTIKUEUE_ORIGIN}={self.origin},kueue.x-k8s.io/pod-group-name={name}"
+        left = self._client.list(pods, namespace, label_selector=selector).items
+        for pod in left:
+            if not pod["metadata"].get("deletionTimestamp"):
+                self._client.delete(pods, namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+        return not left
+
+
+class Workers:
+    """All workers of one manager."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Worker] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, name: str, signature: str, connect: Callable[[], ClusterClient], origin: str) -> Worker:
+        """The worker of that name, connected anew if it is reached in another way since. Raises ClusterError."""
+        with self._lock:
+            worker = self._known.get(name)
+            if worker is None or (worker.signature, worker.origin) != (signature, origin):
+                worker = self._known[name] = Worker(name, signature, connect(), origin)
+            return worker
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Keep only these."""
+        with self._lock:
+            self._known = {name: worker for name, worker in self._known.items() if name in names}
+
+
+def look_at(workers: Sequence[Worker], now: float) -> list[Worker]:
+    """List what each of them has. Those that answered in time, without a failure."""
+    asked = {worker: worker.start(partial(worker.look, now)) for worker in workers if worker.is_due(now)}
+    done, _ = wait(asked.values(), timeout=_PATIENCE_SECONDS)
+    return [worker for worker, future in asked.items() if future in done and worker.error is None]
+
+
+def tell(tasks: Mapping[Worker, Sequence[Task]], now: float) -> set[Worker]:
+    """Have each worker do its tasks. Those that have done all of them in time."""
+    told = {worker: worker.start(partial(worker.act, listed, now)) for worker, listed in tasks.items() if listed}
+    done, _ = wait(told.values(), timeout=_PATIENCE_SECONDS)
+    return {worker for worker, future in told.items() if future in done}

@@ -1,0 +1,90 @@
+"""Workloads that are there before their job: a MultiKueue manager makes both here, the workload first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import F, QuerySet
+
+from accounts.exceptions import Conflict
+from accounts.models import Cluster
+from queues.manifests import kueue_keys as keys
+from queues.manifests.pod_group import POD_GROUP
+from queues.manifests.workload import JobSpec, WorkloadSpec
+from queues.models import PodSet, Workload
+from queues.services.workload_events import log_event
+from scheduling.model.vocabulary import WorkloadStatus
+
+_OUT_OF_SYNC: Final = "The prebuilt workload is out of sync with its user job"
+
+Found = dict[int, tuple[WorkloadSpec, Workload]]
+"""By the identity of a spec: the spec, and the workload that is there for it."""
+
+
+def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> Found:
+    """The workloads that are there for jobs of a manager, locked; empty for all other jobs.
+
+    Raises `Conflict` for a job whose workload is not there yet, or has other pods.
+    """
+    found: Found = {}
+    for spec in specs:
+        if spec.job is None or not _is_sent(cluster, spec):
+            continue
+        row = _waiting(cluster, spec)
+        if row is None:
+            raise Conflict(f"{spec.job.kind} {spec.job.namespace}/{spec.job.name}: its prebuilt workload is not found")
+        if _sizes(row.pod_sets.all()) != _sizes(spec.pod_sets):
+            raise Conflict(f"Workload {row.key}: {_OUT_OF_SYNC}")
+        found[id(spec)] = (spec, row)
+    return found
+
+
+def take_over(
+    row: Workload, spec: WorkloadSpec, job_id: int, actor: str, now: datetime
+) -> tuple[Workload, WorkloadSpec]:
+    """The workload is the job's from now on; its templates are the job's, as its cluster has completed them."""
+    templates = {pod_set.name: pod_set.template for pod_set in spec.pod_sets}
+    for name, template in templates.items():
+        PodSet.objects.filter(workload=row, name=name).update(template=template)
+    Workload.objects.filter(pk=row.pk).update(job_id=job_id, push_sequence=F("push_sequence") + 1, updated_at=now)
+    job = spec.job
+    assert job is not None  # it is the job's
+    log_event(row, "OwnerReferencesAdded", f"Owner reference added for {job.kind} {job.name}", actor=actor, now=now)
+    return row, spec
+
+
+def _is_sent(cluster: Cluster, spec: WorkloadSpec) -> bool:
+    job = spec.job
+    assert job is not None  # by its caller
+    if job.kind == POD_GROUP:  # its row has no labels: its workload has the group's name
+        return _unowned(cluster, spec).filter(name=spec.name).exists()
+    return keys.MULTIKUEUE_ORIGIN in _labels(job)
+
+
+def _waiting(cluster: Cluster, spec: WorkloadSpec) -> Workload | None:
+    job = spec.job
+    assert job is not None  # by its caller
+    rows = _unowned(cluster, spec)
+    name = spec.name if job.kind == POD_GROUP else _labels(job).get(keys.PREBUILT_WORKLOAD, "")
+    if name:
+        return rows.filter(name=name).first()
+    owner = {f"annotations__{keys.JOB_OWNER_NAME}": job.name}
+    index = {f"annotations__{keys.COMPONENT_INDEX}": spec.annotations.get(keys.COMPONENT_INDEX, "")}
+    return rows.filter(**owner, **index).first()
+
+
+def _unowned(cluster: Cluster, spec: WorkloadSpec) -> QuerySet[Workload]:
+    rows = Workload.objects.filter(cluster=cluster, namespace=spec.namespace, job=None).order_by("pk")
+    sent = rows.filter(labels__has_key=keys.MULTIKUEUE_ORIGIN).exclude(status=WorkloadStatus.FINISHED)
+    return sent.select_for_update(no_key=True, of=("self",))
+
+
+def _labels(job: JobSpec) -> Mapping[str, str]:
+    found: Mapping[str, str] = (job.manifest.get("metadata") or {}).get("labels") or {}
+    return found
+
+
+def _sizes(pod_sets: Any) -> list[tuple[str, int, Mapping[str, int]]]:
+    return sorted((each.name, each.count, dict(each.requests)) for each in pod_sets)

@@ -1,0 +1,64 @@
+"""Three clusters under MultiKueue (issue 13): run by us, over their API servers alone: a winner, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from queues.models import MultiKueueCluster, WorkloadEvent
+from tests.clusters.multikueue.fleet import JOBS, Fleet, fleet_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with fleet_of("east", "west") as fleet:
+        yield fleet
+
+
+def test_the_first_that_admits_runs_it_and_its_end_is_the_end(fleet: Fleet) -> None:
+    assert {row.name: row.conditions[0]["message"] for row in MultiKueueCluster.objects.all()} == dict.fromkeys(
+        ("east", "west"), "Connected"
+    )
+    condition = fleet.manager.get("MultiKueueCluster", "east")["status"]["conditions"][0]
+    assert (condition["status"], condition["reason"]) == ("True", "Active")
+    assert fleet.manager.get("AdmissionCheck", "workers")["status"]["conditions"][0]["reason"] == "Active"
+    fleet.close("east")
+    fleet.submit()
+    fleet.manager.settle(2)
+    fleet.follow()
+    assert fleet.row.status == "QuotaReserved"
+    assert fleet.with_copy() == {"east", "west"}, "to all at once"
+    fleet.turn(3)
+    row = fleet.row
+    assert (row.status, fleet.check) == ("Admitted", ("Ready", 'The workload got reservation on "west"'))
+    assert fleet.with_copy() == {"west"}, "the others' copies are withdrawn"
+    assert fleet.jobs() == {"east": [], "west": ["train"]}
+    remote = fleet.workers["west"].client.get(JOBS, "team", "train")
+    assert remote is not None
+    assert remote["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] == row.name
+    assert remote["metadata"]["labels"]["kueue.x-k8s.io/multikueue-origin"] == "multikueue"
+    assert "managedBy" not in remote["spec"]
+    assert [pod["status"]["phase"] for pod in fleet.pods(fleet.workers["west"])] == ["Running"]
+    assert not fleet.pods(fleet.manager), "no pods start on the manager"
+    here = fleet.manager.client.get(JOBS, "team", "train")
+    assert here is not None
+    assert (here["spec"]["suspend"], here["status"]["active"], here["status"]["ready"]) == (False, 1, 1)
+    shown = fleet.manager.get("Workload", row.name, "team")["status"]
+    assert shown["clusterName"] == "west"
+    assert "nominatedClusterNames" not in shown
+    assert WorkloadEvent.objects.filter(reason="MultiKueue", message__contains="west").count() == 1
+    assert fleet.row.pods_ready_at is not None
+    fleet.advance(700)
+    fleet.turn(3)
+    row = fleet.row
+    assert (row.status, row.reason) == ("Finished", "Succeeded")
+    here = fleet.manager.client.get(JOBS, "team", "train")
+    assert here is not None
+    assert (here["status"]["succeeded"], here["status"]["conditions"][-1]["type"]) == (1, "Complete")
+    fleet.turn()
+    assert not fleet.with_copy(), "the worker is cleaned"
+    assert fleet.jobs() == {"east": [], "west": []}
+    assert not fleet.pods(fleet.workers["west"])
