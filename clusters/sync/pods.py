@@ -34,8 +34,7 @@ from gpus.services import (
 from gpus.vendors import VENDORS
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import PodSet, Workload
-from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
-from queues.services.pods_ready import record_pods_waiting
+from queues.services.pods import ObservedPod, forget_pods, keep_pods, record_pods_waiting, store_pods
 from queues.services.workloads import record_finished, record_pods_ready, settle_endings
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.model.node import PODS
