@@ -3,8 +3,10 @@
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from drf_spectacular.utils import extend_schema
+from knox.settings import knox_settings
 from rest_framework import serializers, status
 from rest_framework.permissions import AllowAny, IsAuthenticated
 from rest_framework.request import Request
@@ -13,9 +15,11 @@ from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
 from accounts.api.fields import Text, TrueOrFalse
-from accounts.api.tokens import NewTokenSerializer, new_token, require_whole
+from accounts.api.tokens import NewTokenSerializer, TokenWishSerializer, new_token, require_whole
+from accounts.models import AuditVerb, TokenScope
 from accounts.services import device_login
 from accounts.services.actor import act_as
+from accounts.services.audit import record
 
 
 class DeviceThrottle(SimpleRateThrottle):
@@ -38,8 +42,18 @@ class CodeThrottle(SimpleRateThrottle):
         return f"throttle-device-code-{request.user.pk}"
 
 
-class DeviceAskSerializer(serializers.Serializer[Any]):
-    """Who asks."""
+class TokenThrottle(SimpleRateThrottle):
+    """Three hundred questions a minute from one address: fifteen command lines that wait."""
+
+    scope = "device-token"
+    rate = "300/min"
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        return f"throttle-device-token-{self.get_ident(request)}"
+
+
+class DeviceAskSerializer(TokenWishSerializer):
+    """Which token is asked for; the person sees it before they confirm."""
 
     name = Text(max_length=100, default="kueueweb", help_text="What the token will be called.")
 
@@ -65,8 +79,12 @@ class DeviceRequestSerializer(serializers.Serializer[Any]):
     """The command line that asks."""
 
     user_code = serializers.CharField()
-    name = serializers.CharField()
+    name = serializers.CharField(help_text="What the token will be called.")
     address = serializers.CharField(help_text="Where it asks from.")
+    scope = serializers.ChoiceField([scope.value for scope in TokenScope])
+    namespaces = serializers.ListField(child=serializers.CharField(), help_text="Only these; empty: all of the user's.")
+    clusters = serializers.ListField(child=serializers.CharField(), help_text="Only these; empty: all of the user's.")
+    days = serializers.IntegerField(help_text="How long the token would live.")
 
 
 class DeviceAnswerSerializer(serializers.Serializer[Any]):
@@ -87,8 +105,8 @@ class DeviceView(APIView):
         """Ask for a login: show the person the code and the address, and fetch the token meanwhile."""
         asked = DeviceAskSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        code, found = device_login.begin(asked.validated_data["name"], request.META.get("REMOTE_ADDR", ""))
-        page = request.build_absolute_uri("/device")
+        code, found = device_login.begin(asked.validated_data, request.META.get("REMOTE_ADDR", ""))
+        page = f"{settings.PUBLIC_URL}/device" if settings.PUBLIC_URL else request.build_absolute_uri("/device")
         body = {
             "device_code": code,
             "user_code": found.user_code,
@@ -105,15 +123,17 @@ class DeviceTokenView(APIView):
 
     authentication_classes = []
     permission_classes = [AllowAny]
+    throttle_classes = [TokenThrottle]
 
     @extend_schema(request=DeviceCodeSerializer, responses={201: NewTokenSerializer}, operation_id="auth_device_token")
     def post(self, request: Request) -> Response:
-        """The token, once the person has said yes; 400 with AuthorizationPending or SlowDown until then."""
+        """The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628."""
         asked = DeviceCodeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         user, found = device_login.fetch(asked.validated_data["device_code"])
         act_as(user.get_username(), f"device code {found.user_code}")
-        return Response(new_token(user, {"name": found.name}), status.HTTP_201_CREATED)
+        record(AuditVerb.LOGIN, "DeviceLogin", name=user.get_username(), message=_asked_for(found))
+        return Response(new_token(user, found.wish), status.HTTP_201_CREATED)
 
 
 class DeviceRequestView(APIView):
@@ -125,7 +145,11 @@ class DeviceRequestView(APIView):
     @extend_schema(responses=DeviceRequestSerializer, operation_id="auth_device_retrieve")
     def get(self, request: Request, user_code: str) -> Response:
         """Which command line asks with this code."""
-        return Response(DeviceRequestSerializer(device_login.find(user_code)).data)
+        found = device_login.find(user_code)
+        most = knox_settings.TOKEN_TTL.days
+        body = {**found.wish, "days": min(found.wish.get("days") or most, most)}
+        body |= {"user_code": found.user_code, "address": found.address}
+        return Response(DeviceRequestSerializer(body).data)
 
     @extend_schema(request=DeviceAnswerSerializer, responses={204: None}, operation_id="auth_device_answer")
     def post(self, request: Request, user_code: str) -> Response:
@@ -135,5 +159,12 @@ class DeviceRequestView(APIView):
         given.is_valid(raise_exception=True)
         user = request.user
         if isinstance(user, User):
-            device_login.answer(user_code, user, allow=given.validated_data["allow"])
+            found = device_login.answer(user_code, user, allow=given.validated_data["allow"])
+            if found.denied:
+                record(AuditVerb.REFUSED, "DeviceLogin", name=user.get_username(), message=_asked_for(found))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _asked_for(found: device_login.DeviceRequest) -> str:
+    """The request in the words of the audit."""
+    return f"{found.wish['name']} at {found.address} asked for a token of scope {found.wish['scope']}"

@@ -6,9 +6,10 @@ command fetches it, so that it is stored nowhere.
 """
 
 import secrets
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from django.contrib.auth.models import User
 from django.core.cache import cache
@@ -17,51 +18,63 @@ from accounts.exceptions import KueuewebError, NotFound
 
 LIFETIME_SECONDS: Final = 600
 INTERVAL_SECONDS: Final = 3
+SLOWER_SECONDS: Final = 5
 _LETTERS: Final = "BCDFGHJKLMNPQRSTVWXZ"
 """No vowels, so that no words come out, and nothing that looks like a digit (RFC 8628, section 6.1)."""
 _HALF: Final = 4
 
 
-class AuthorizationPending(KueuewebError):
+class DeviceLoginError(KueuewebError):
+    """The command line gets no token, or none yet. `oauth_error` is the RFC's word for it."""
+
+    oauth_error: ClassVar[str] = ""
+
+
+class AuthorizationPending(DeviceLoginError):
     """Nobody has answered yet: ask again after the interval."""
 
     reason = "AuthorizationPending"
+    oauth_error = "authorization_pending"
 
 
-class SlowDown(KueuewebError):
-    """Asked again within the interval."""
+class SlowDown(DeviceLoginError):
+    """Asked again within the interval, which is five seconds longer from now on."""
 
     reason = "SlowDown"
+    oauth_error = "slow_down"
 
 
-class AccessDenied(KueuewebError):
+class AccessDenied(DeviceLoginError):
     """The person said no."""
 
     reason = "AccessDenied"
+    oauth_error = "access_denied"
 
 
-class ExpiredToken(KueuewebError):
+class ExpiredToken(DeviceLoginError):
     """Nobody answered in time, or the code was used."""
 
     reason = "ExpiredToken"
+    oauth_error = "expired_token"
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """Who asks. `user_id` is set when a person has said yes; `denied`, when no."""
+    """Who asks for which token. `user_id` is set when a person has said yes; `denied`, when no."""
 
     user_code: str
-    name: str
+    wish: dict[str, Any]
+    """Name, scope, namespaces, clusters and days of the token."""
     address: str
     user_id: int | None = None
     denied: bool = False
 
 
-def begin(name: str, address: str) -> tuple[str, DeviceRequest]:
+def begin(wish: Mapping[str, Any], address: str) -> tuple[str, DeviceRequest]:
     """A new request, and the code that only its asker knows."""
     device_code = secrets.token_urlsafe(32)
     letters = "".join(secrets.choice(_LETTERS) for _ in range(2 * _HALF))
-    request = DeviceRequest(f"{letters[:_HALF]}-{letters[_HALF:]}", name, address)
+    request = DeviceRequest(f"{letters[:_HALF]}-{letters[_HALF:]}", dict(wish), address)
     _store(_hashed(device_code), request)
     cache.set(_user_key(request.user_code), _hashed(device_code), LIFETIME_SECONDS)
     return device_code, request
@@ -72,11 +85,14 @@ def find(user_code: str) -> DeviceRequest:
     return _found(user_code)[1]
 
 
-def answer(user_code: str, user: User, *, allow: bool) -> None:
+def answer(user_code: str, user: User, *, allow: bool) -> DeviceRequest:
     """The person says yes or no, once. Raises NotFound."""
     key, request = _found(user_code)
-    _store(key, DeviceRequest(request.user_code, request.name, request.address, user.pk if allow else None, not allow))
-    cache.delete(_user_key(request.user_code))
+    if not cache.delete(_user_key(request.user_code)):
+        raise _unknown()  # two answered at once
+    request = replace(request, user_id=user.pk if allow else None, denied=not allow)
+    _store(key, request)
+    return request
 
 
 def fetch(device_code: str) -> tuple[User, DeviceRequest]:
@@ -89,8 +105,7 @@ def fetch(device_code: str) -> tuple[User, DeviceRequest]:
     if request.denied:
         raise AccessDenied("The login was refused in the browser.")
     if request.user_id is None:
-        if not cache.add(f"device-asked-{key}", True, INTERVAL_SECONDS - 1):
-            raise SlowDown(f"Ask every {INTERVAL_SECONDS} seconds.")
+        _require_patience(key)
         raise AuthorizationPending(f"Nobody has confirmed {request.user_code} yet.")
     if not cache.delete(f"device-{key}"):
         raise ExpiredToken("The code was used already. Log in again.")  # two asked at once
@@ -100,12 +115,26 @@ def fetch(device_code: str) -> tuple[User, DeviceRequest]:
     return user, request
 
 
+def _require_patience(key: str) -> None:
+    """Raises SlowDown for a question within the interval; each time it grows for all later ones (RFC 8628, 3.5)."""
+    interval = cache.get(f"device-interval-{key}", INTERVAL_SECONDS)
+    if not cache.add(f"device-asked-{key}", True, interval - 1):
+        slower = interval + SLOWER_SECONDS
+        cache.set(f"device-interval-{key}", slower, LIFETIME_SECONDS)
+        cache.set(f"device-asked-{key}", True, slower - 1)
+        raise SlowDown(f"Ask every {slower} seconds.")
+
+
 def _found(user_code: str) -> tuple[str, DeviceRequest]:
     key = cache.get(_user_key(user_code))
     content = cache.get(f"device-{key}") if key else None
     if content is None:
-        raise NotFound("No command line waits with this code. Codes end after ten minutes; log in again for a new one.")
+        raise _unknown()
     return key, DeviceRequest(**content)
+
+
+def _unknown() -> NotFound:
+    return NotFound("No command line waits with this code. Codes end after ten minutes; log in again for a new one.")
 
 
 def _store(key: str, request: DeviceRequest) -> None:

@@ -155,9 +155,12 @@ def token(username: str, password: str) -> Call[Object]:
     return Call("POST", "auth/token/", _json, body={"username": username, "password": password})
 
 
-def device_login(name: str) -> Call[Object]:
-    """Ask to be logged in through a page: {device_code, user_code, verification_uri_complete, expires_in, interval}."""
-    return Call("POST", "auth/device/", _json, body={"name": name})
+def device_login(wish: Mapping[str, Any]) -> Call[Object]:
+    """Ask to be logged in through a page, with a token {name, scope, namespaces, clusters, days}.
+
+    The answer: {device_code, user_code, verification_uri_complete, expires_in, interval}.
+    """
+    return Call("POST", "auth/device/", _json, body=dict(wish))
 
 
 def device_token(device_code: str) -> Call[Object]:

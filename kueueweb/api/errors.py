@@ -31,10 +31,7 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
     queues.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
     queues.PreconditionRequired: status.HTTP_428_PRECONDITION_REQUIRED,
-    device_login.AuthorizationPending: status.HTTP_400_BAD_REQUEST,
-    device_login.SlowDown: status.HTTP_400_BAD_REQUEST,
-    device_login.AccessDenied: status.HTTP_403_FORBIDDEN,
-    device_login.ExpiredToken: status.HTTP_400_BAD_REQUEST,
+    device_login.DeviceLoginError: status.HTTP_400_BAD_REQUEST,
     queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
     queues.Unavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
 }
@@ -91,6 +88,8 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
 def _refusal(error: queues.KueuewebError) -> Response:
     body = error_body(error.reason, error.message, map(located, error.errors))
     headers: dict[str, str] = {}
+    if isinstance(error, device_login.DeviceLoginError):
+        body["error"] = error.oauth_error
     if isinstance(error, queues.LimitReached):
         if error.retry_after is not None:
             headers["Retry-After"] = str(error.retry_after)

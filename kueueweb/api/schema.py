@@ -32,6 +32,9 @@ class ErrorSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(help_text="Stable: clients may test for it.")
     message = serializers.CharField(help_text="For people; may change.")
     errors = LocatedErrorSerializer(many=True)  # type: ignore[assignment]  # a field of that name, as DRF allows
+    error = serializers.CharField(
+        required=False, help_text="Of device logins: `authorization_pending`, `slow_down` ... (RFC 8628)."
+    )
 
 
 _ERRORS: Final = {

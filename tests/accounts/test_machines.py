@@ -1,6 +1,7 @@
 """S11: tokens with scopes, accounts of machines, and logging in a command line through a page."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -123,6 +124,7 @@ def test_a_command_line_logs_in_through_a_page(bob: SchemaClient) -> None:
     asked = command.post("/api/v1/auth/device/", {"name": "laptop"}).json()
     pending = ask(command, asked["device_code"])
     assert (pending.status_code, pending.json()["reason"]) == (400, "AuthorizationPending")
+    assert pending.json()["error"] == "authorization_pending"
     assert asked["verification_uri_complete"].endswith(f"/device?code={asked['user_code']}")
     typed = asked["user_code"].lower().replace("-", "")
     assert bob.get(f"/api/v1/auth/device/{typed}/").json()["name"] == "laptop"
@@ -143,6 +145,8 @@ def test_a_command_that_polls_too_often_gets_an_error(live_services: None, clust
     asked = command.post("/api/v1/auth/device/", {}).json()
     reasons = {ask(command, asked["device_code"]).json()["reason"] for _ in range(5)}
     assert reasons == {"AuthorizationPending", "SlowDown"}
+    slower = ask(command, asked["device_code"]).json()
+    assert (slower["error"], slower["message"]) == ("slow_down", "Ask every 28 seconds.")  # 3, and five times 5 more
 
 
 def test_a_denied_login_gives_no_token(bob: SchemaClient) -> None:
@@ -150,7 +154,32 @@ def test_a_denied_login_gives_no_token(bob: SchemaClient) -> None:
     asked = command.post("/api/v1/auth/device/", {}).json()
     assert bob.post(f"/api/v1/auth/device/{asked['user_code']}/", {"allow": False}).status_code == 204
     refused = ask(command, asked["device_code"])
-    assert (refused.status_code, refused.json()["reason"]) == (403, "AccessDenied")
+    assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
+    row = AuditRecord.objects.filter(kind="DeviceLogin").get()
+    assert (row.verb, row.name) == ("refused", "bob")
+    assert "kueueweb at 127.0.0.1 asked for a token of scope administer" in row.message
+
+
+def test_a_command_line_gets_the_token_that_the_page_showed(bob: SchemaClient, settings: Any) -> None:
+    settings.PUBLIC_URL = "https://kueueweb.example.org"
+    command = SchemaClient()
+    wish = {"name": "ci", "scope": "read", "namespaces": ["team-a"], "days": 7}
+    asked = command.post("/api/v1/auth/device/", wish).json()
+    assert asked["verification_uri"] == "https://kueueweb.example.org/device"
+    shown = bob.get(f"/api/v1/auth/device/{asked['user_code']}/").json()
+    assert shown == wish | {"clusters": [], "user_code": asked["user_code"], "address": "127.0.0.1"}
+    bob.post(f"/api/v1/auth/device/{asked['user_code']}/", {"allow": True})
+    made = ask(command, asked["device_code"]).json()
+    assert (made["scope"], made["namespaces"]) == ("read", ["team-a"])
+    left = datetime.fromisoformat(made["expiry"]) - datetime.now(UTC)
+    assert timedelta(days=6) < left < timedelta(days=8)
+    command.credentials(HTTP_AUTHORIZATION=f"Bearer {made['token']}")
+    assert command.post("/api/v1/workloads/", WORKLOAD).status_code == 403
+    assert AuditRecord.objects.filter(kind="DeviceLogin", verb="login", username="bob").exists()
+
+
+def test_a_token_of_an_unknown_scope_is_not_asked_for(live_services: None, cluster: Cluster) -> None:
+    assert SchemaClient().post("/api/v1/auth/device/", {"scope": "everything"}).status_code == 400
 
 
 def test_an_unknown_code_is_not_found(bob: SchemaClient) -> None:

@@ -47,7 +47,7 @@ logs.register(app)
 def exit_code(error: ClientError) -> int:
     """What an error means to a script."""
     if isinstance(error, ApiError):
-        return _BY_STATUS.get(error.status, 1)
+        return _BY_STATUS[403] if error.reason == "AccessDenied" else _BY_STATUS.get(error.status, 1)
     if isinstance(error, Unreachable):
         return 6
     return 124 if isinstance(error, Timeout) else 1

@@ -6,9 +6,10 @@ import getpass
 import socket
 import time
 import webbrowser
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -18,6 +19,9 @@ from kueueweb_client.cli.session import client, context, say, write_table
 from kueueweb_client.client import Client
 from kueueweb_client.contexts import Context, load, save
 from kueueweb_client.errors import ApiError, ClientError
+
+_SLOWER_SECONDS: Final = 5
+"""By what each `slow_down` makes the pauses longer (RFC 8628, section 3.5)."""
 
 _config = typer.Typer(help="Servers, tokens, clusters and namespaces that the command knows.", no_args_is_help=True)
 _token = typer.Typer(help="Your tokens on the server.", no_args_is_help=True)
@@ -33,6 +37,10 @@ def _login(
     open_browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page, or only write its address.")
     ] = True,
+    scope: Annotated[
+        str, typer.Option(help="What the token from the browser may: metrics, read, submit or administer.")
+    ] = "administer",
+    days: Annotated[int | None, typer.Option(min=1, help="How long it lives (default: as long as it may).")] = None,
     name: Annotated[str, typer.Option(help="The context's name (default: the host).")] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace that is meant without -n.")] = "",
     cluster: Annotated[str, typer.Option(help="The cluster that is meant without --cluster.")] = "default",
@@ -44,7 +52,8 @@ def _login(
     url = url.rstrip("/")
     with Client(url, token, cluster=cluster, verify=ca_file or True) as asked:
         if not token and not username and not password_stdin:
-            token = _token_from_page(asked, open_browser)
+            wish = {"name": f"{getpass.getuser()}@{socket.gethostname()}"[:100], "scope": scope, "days": days}
+            token = _token_from_page(asked, wish, open_browser)
         elif not token:
             username = username or typer.prompt("Username")
             password = input() if password_stdin else typer.prompt("Password", hide_input=True)
@@ -59,19 +68,22 @@ def _login(
     say(f'Logged in to {url} as {username}. Context "{name}" is in use.')
 
 
-def _token_from_page(asked: Client, open_browser: bool) -> str:
+def _token_from_page(asked: Client, wish: Mapping[str, Any], open_browser: bool) -> str:
     """A token that somebody confirms in a browser, on this machine or another. Raises `ApiError` if nobody does."""
-    codes = asked.send(calls.device_login(f"{getpass.getuser()}@{socket.gethostname()}"))
+    codes = asked.send(calls.device_login(wish))
     page = codes["verification_uri_complete"]
     say(f"Confirm the code {codes['user_code']} at {page}")
     if open_browser:
         webbrowser.open(page)
+    interval = codes["interval"]
     while True:
-        time.sleep(codes["interval"])
+        time.sleep(interval)
         try:
             return str(asked.send(calls.device_token(codes["device_code"]))["token"])
         except ApiError as error:
-            if error.reason not in ("AuthorizationPending", "SlowDown"):
+            if error.reason == "SlowDown":
+                interval += _SLOWER_SECONDS
+            elif error.reason != "AuthorizationPending":
                 raise
 
 

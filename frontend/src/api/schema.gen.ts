@@ -127,7 +127,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description The token, once the person has said yes; 400 with AuthorizationPending or SlowDown until then. */
+        /** @description The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628. */
         post: operations["auth_device_token"];
         delete?: never;
         options?: never;
@@ -2410,13 +2410,29 @@ export interface components {
         DeviceAnswerRequest: {
             allow: boolean;
         };
-        /** @description Who asks. */
+        /** @description Which token is asked for; the person sees it before they confirm. */
         DeviceAskRequest: {
             /**
              * @description What the token will be called.
              * @default kueueweb
              */
             name: string;
+            /**
+             * @description `metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.
+             *
+             *     * `metrics` - metrics
+             *     * `read` - read
+             *     * `submit` - submit
+             *     * `administer` - administer
+             * @default administer
+             */
+            scope: components["schemas"]["ScopeEnum"];
+            /** @description Only these; empty: all. */
+            namespaces?: string[];
+            /** @description Only these; empty: all. */
+            clusters?: string[];
+            /** @description How long it lives; at most TOKEN_DAYS, the default. */
+            days?: number | null;
         };
         /**
          * @description * `bind` - bind
@@ -2444,9 +2460,17 @@ export interface components {
         /** @description The command line that asks. */
         DeviceRequest: {
             user_code: string;
+            /** @description What the token will be called. */
             name: string;
             /** @description Where it asks from. */
             address: string;
+            scope: components["schemas"]["ScopeEnum"];
+            /** @description Only these; empty: all of the user's. */
+            namespaces: string[];
+            /** @description Only these; empty: all of the user's. */
+            clusters: string[];
+            /** @description How long the token would live. */
+            days: number;
         };
         /** @description Mean and peak of a while; null is not reported. */
         DeviceSample: {
@@ -2525,6 +2549,8 @@ export interface components {
             /** @description For people; may change. */
             message: string;
             errors: components["schemas"]["LocatedError"][];
+            /** @description Of device logins: `authorization_pending`, `slow_down` ... (RFC 8628). */
+            error?: string;
         };
         /**
          * @description * `WorkloadStarted` - WorkloadStarted

@@ -13,6 +13,7 @@ type Schemas = components["schemas"];
 type Whole<Shape> = Shape extends object ? { [Key in keyof Shape]-?: Whole<Shape[Key]> } : Shape;
 
 export type Session = Schemas["Session"];
+export type DeviceRequest = Schemas["DeviceRequest"];
 export type ClusterSummary = Schemas["ClusterSummary"];
 export type Condition = Schemas["Condition"];
 export type PodSet = Schemas["PodSet"];

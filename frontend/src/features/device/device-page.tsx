@@ -1,10 +1,11 @@
 /** Lets a command line in: who is logged in here compares the code and says yes or no. */
-import { t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, List, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { deviceQuery, useDeviceAnswer } from "@/api/device";
+import type { DeviceRequest } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
@@ -22,6 +23,22 @@ export function DevicePage({ code, onCode }: DevicePageProps) {
       {code === "" ? <CodeForm onCode={onCode} /> : <Question code={code} />}
     </>
   );
+}
+
+/** What the token may be used for, and for how long. */
+export function limitWords({ scope, namespaces, clusters, days }: DeviceRequest): string[] {
+  const scopes: Record<DeviceRequest["scope"], string> = {
+    metrics: t`It may read the metrics, and nothing else.`,
+    read: t`It may read what you may read, and change nothing.`,
+    submit: t`It may read, submit workloads and change them, where you may.`,
+    administer: t`It may do everything that you may do.`,
+  };
+  return [
+    scopes[scope],
+    ...(namespaces.length > 0 ? [t`Only in the namespaces: ${namespaces.join(", ")}.`] : []),
+    ...(clusters.length > 0 ? [t`Only in the clusters: ${clusters.join(", ")}.`] : []),
+    plural(days, { one: "For # day, or until you revoke it.", other: "For # days, or until you revoke it." }),
+  ];
 }
 
 function CodeForm({ onCode }: { onCode: (code: string) => void }) {
@@ -71,13 +88,18 @@ function Question({ code }: { code: string }) {
       <Stack>
         <Text>
           <Trans>
-            A command line called <b>{asked.data.name}</b> at {asked.data.address} asks to act as you, with
-            all your rights. Does it show this code?
+            A command line called <b>{asked.data.name}</b> at {asked.data.address} asks to act as you. Does it
+            show this code?
           </Trans>
         </Text>
         <Text fz={28} fw={600} ff="monospace">
           {asked.data.user_code}
         </Text>
+        <List size="sm">
+          {limitWords(asked.data).map((words) => (
+            <List.Item key={words}>{words}</List.Item>
+          ))}
+        </List>
         <Text size="sm" c="var(--kw-muted)">
           <Trans>If you did not start it yourself, refuse.</Trans>
         </Text>
