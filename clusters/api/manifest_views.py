@@ -36,8 +36,11 @@ class _TextParser(BaseParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The bytes."""
-        return stream.read(MAX_BYTES + 1)
+        """The bytes; raises ParseError for null, which says less than no document at all."""
+        body = stream.read(MAX_BYTES + 1)
+        if body.strip() == b"null":
+            raise ParseError("The body is null. Send an object, a List or several documents.")
+        return body
 
 
 class _YAMLParser(_TextParser):
@@ -53,18 +56,9 @@ class _TextYAMLParser(_TextParser):
 
 
 class _JSONParser(_TextParser):
-    """JSON is YAML; but where an empty YAML document is none at all, JSON's null is a mistake."""
+    """JSON is YAML."""
 
     media_type = "application/json"
-
-    def parse(
-        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> Any:
-        """The bytes; raises ParseError for null."""
-        body = super().parse(stream, media_type, parser_context)
-        if body.strip() == b"null":
-            raise ParseError("The body is null. Send an object, a List or an array of objects.")
-        return body
 
 
 class YAMLRenderer(BaseRenderer):

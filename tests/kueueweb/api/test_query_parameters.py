@@ -70,6 +70,7 @@ def test_a_value_that_cannot_be_read_is_refused_and_filters_are_never_dropped(
         ("patch", "clusters/default/", '{"serves_kueue_objects": 0}'),
         ("post", "preview/", "null"),
         ("post", "manifests/", "null"),
+        ("post", "manifests/", "null\n"),
         ("post", "service-accounts/", '{"name": 0}'),
     ],
 )
