@@ -1,0 +1,55 @@
+"""Django's migrate, which does not make others wait for long while it waits itself.
+
+A statement that changes a table waits for every transaction that reads it, such as that of a backup, and whoever comes
+after it waits behind it. So each gives up after a few seconds, lets the others by, and is tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+import psycopg
+from django.core.management.base import CommandError, CommandParser
+from django.core.management.commands import migrate
+from django.db import OperationalError, connections
+
+_LOCK_TIMEOUT_SECONDS: Final = 3.0
+_PAUSE_SECONDS: Final = 5.0
+_TRIES: Final = 120
+
+
+class Command(migrate.Command):
+    """Django's, with patience."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--lock-timeout",
+            type=float,
+            default=_LOCK_TIMEOUT_SECONDS,
+            help="Seconds that a change of a table waits for those who read it, before it lets others by.",
+        )
+        parser.add_argument("--lock-pause", type=float, default=_PAUSE_SECONDS, help="Seconds until it is tried again.")
+
+    def handle(self, *arguments: Any, lock_timeout: float, lock_pause: float, **options: Any) -> None:
+        connection = connections[options["database"]]
+        for _ in range(_TRIES):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{lock_timeout * 1000:.0f}ms"])
+            try:
+                super().handle(*arguments, **options)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                    raise
+                self.stderr.write(f"A table is in use; tried again in {lock_pause:g} s: {error}")
+                threading.Event().wait(lock_pause)
+            else:
+                return
+            finally:
+                with connection.cursor() as cursor:
+                    cursor.execute("RESET lock_timeout")
+        raise CommandError(
+            "A table was in use all the time. Find out who reads it (SELECT * FROM pg_stat_activity), and run migrate "
+            "again: it goes on where it is."
+        )
