@@ -49,6 +49,11 @@ test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
+.PHONY: test-containers
+test-containers: $(VENV)/.dev ## build the image and run the compose file's services as containers (root, podman or Docker; ten minutes)
+	$(BIN)/python scripts/containers.py .run/containers
+	$(BIN)/python -m pytest tests/containers $(ARGS)
+
 .PHONY: test-monitoring
 test-monitoring: ## evaluate the alerts of deploy/monitoring with Prometheus' promtool
 	@scripts/promtool

@@ -87,8 +87,13 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
     "leaves out what belongs to the demo and asks for the few values that have no default": (
         "tests/test_compose.py::test_production_leaves_out_the_demo",
     ),
-    "a test starts each service's command with its environment on one machine": (
+    "builds the image and runs the compose file's services as containers": (
+        "tests/containers/test_containers.py::test_every_service_gets_healthy",
         "tests/test_compose.py::test_the_services_of_the_compose_file_work_together",
+    ),
+    "a job is submitted and finishes, also after a restart of each service": (
+        "tests/containers/test_containers.py::test_a_submitted_job_finishes",
+        "tests/containers/test_containers.py::test_a_restart_is_survived",
     ),
     "which takes the manifests for Kubernetes as they are": (
         "tests/kubernetes/test_life.py::test_the_deployment_s_manifests_are_accepted",
