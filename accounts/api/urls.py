@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.api import audit, device_login, service_accounts, session, tokens
+from accounts.api import audit, device_login, service_accounts, session, tokens, users
 
 urlpatterns = [
     path("session/", session.SessionView.as_view()),
@@ -17,6 +17,10 @@ urlpatterns = [
     path("service-accounts/<str:name>/", service_accounts.ServiceAccountView.as_view()),
     path("service-accounts/<str:name>/tokens/", service_accounts.ServiceAccountTokenListView.as_view()),
     path("service-accounts/<str:name>/tokens/<uuid:token_id>/", service_accounts.ServiceAccountTokenView.as_view()),
+    path("users/", users.UserListView.as_view()),
+    path("users/<str:name>/", users.UserView.as_view()),
+    path("users/<str:name>/tokens/", users.UserTokenListView.as_view()),
+    path("users/<str:name>/tokens/<uuid:token_id>/", users.UserTokenView.as_view()),
     path("audit/", audit.AuditListView.as_view()),
     path("audit/export/", audit.AuditExportView.as_view()),
     path("auth/tokens/<uuid:token_id>/", tokens.TokenDetailView.as_view()),

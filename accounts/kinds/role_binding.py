@@ -3,7 +3,7 @@
 from typing import Final
 
 from accounts.kinds.declaration import Field, Kind, Reading
-from accounts.kinds.types import Choice, Text
+from accounts.kinds.types import Boolean, Choice, Text
 from accounts.models import Role, RoleBinding
 from scheduling.manifest import MistakeReason
 from scheduling.manifest.syntax import dns_label, dns_subdomain
@@ -58,5 +58,6 @@ ROLE_BINDING: Final = Kind(
             Text(syntax=dns_subdomain),
             help="Of a queue-admin: what is below it may be changed.",
         ),
+        Field("every_cluster", "", Boolean(), core=None, help="It holds in all clusters; it is changed in the admin."),
     ),
 )

@@ -63,5 +63,9 @@ class RoleBinding(EditedObject, NamedObject):
         ]
         indexes = [models.Index(fields=["username"], name="role_binding_username")]
 
+    @property
+    def every_cluster(self) -> bool:
+        return self.cluster_id is None
+
     def __str__(self) -> str:
         return f"{self.username or self.group}: {self.role} in {self.namespace or 'all namespaces'}"

@@ -179,6 +179,14 @@ const notificationsRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/records/notifications"), "NotificationsRoute"),
 });
 
+const usersRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/users",
+  validateSearch: (search: Record<string, unknown>): { tab?: "accounts" } =>
+    search.tab === "accounts" ? { tab: "accounts" } : {},
+  component: lazyRouteComponent(() => import("@/routes/records/users"), "UsersRoute"),
+});
+
 const deviceRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/device",
@@ -214,6 +222,7 @@ const routeTree = rootRoute.addChildren([
     auditRoute,
     reportsRoute,
     notificationsRoute,
+    usersRoute,
     deviceRoute,
     notFoundRoute,
   ]),

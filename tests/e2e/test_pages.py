@@ -157,3 +157,32 @@ def test_a_rule_tells_in_the_page(page: Page, log_in: Callable[[str], None]) -> 
     expect(page.get_by_role("link", name="Notifications", exact=True)).to_be_visible()
     rule.get_by_role("button", name=re.compile("^Delete the rule")).click()
     expect(page.get_by_text("You have no rules yet.")).to_be_visible()
+
+
+def test_an_admin_binds_a_role_and_takes_it_away(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/users")
+    page.get_by_role("textbox", name="User name").fill("newcomer")
+    page.get_by_role("textbox", name="In the namespace").fill("ai-research")
+    page.get_by_role("button", name="Bind", exact=True).click()
+    row = page.get_by_role("table", name="Roles").get_by_role("row").filter(has_text="user newcomer")
+    expect(row).to_contain_text("submitter")
+    expect(row).to_contain_text("namespace ai-research")
+    row.get_by_role("button", name="Unbind submitter of user newcomer").click()
+    page.get_by_role("dialog").get_by_role("button", name="Unbind", exact=True).click()
+    expect(row).to_have_count(0)
+
+
+def test_an_admin_adds_an_account_and_switches_it_off(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/users?tab=accounts")
+    page.get_by_role("textbox", name="Name", exact=True).fill("guest")
+    page.get_by_label("First password").fill("a-long-and-odd-one-7")
+    page.get_by_role("button", name="Add", exact=True).click()
+    row = page.get_by_role("table", name="Accounts").get_by_role("row").filter(has_text="guest")
+    expect(row).to_contain_text("Active")
+    row.click()
+    page.get_by_role("dialog").get_by_role("button", name="Switch off").click()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Switch on")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(row).to_contain_text("Off")

@@ -70,6 +70,7 @@ ENDPOINTS = (
     "scheduling-cycles/",
     "service-accounts/",
     "service-accounts/machine-0/tokens/",
+    "users/",
     "shadow/",
     "shadow/differences/",
     "topologies/",

@@ -113,6 +113,11 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("delete", "service-accounts/{name}/"): Write(right=codes(204), again=codes(404)),
     ("post", "service-accounts/{name}/tokens/"): Write({"scope": "read"}, right=codes(201)),
     ("delete", "service-accounts/{name}/tokens/{token_id}/"): Write(right=codes(204), again=codes(404)),
+    ("post", "users/"): Write(
+        {"username": "dora", "password": "a-long-and-odd-one-7"}, right=codes(201), again=codes(409)
+    ),
+    ("patch", "users/{name}/"): Write({"is_active": False}),
+    ("delete", "users/{name}/tokens/{token_id}/"): Write(right=codes(204), again=codes(404)),
     ("put", "prices/"): Write({"currency": "EUR", "prices": []}, again=codes(409, 412)),
     ("patch", "devices/{uuid}/"): Write({"cordoned": True}),
     ("patch", "nodes/{name}/"): Write({"cordoned": True}),
@@ -154,6 +159,7 @@ BY_ADMINS: Final = (
     "prices",
     "role-bindings",
     "service-accounts",
+    "users",
 )
 IDS: Final = [f"{method} {path}" for method, path in OPERATIONS]
 
@@ -209,7 +215,7 @@ def url_of(path: str) -> str:
     names = {
         "cluster-queues": "main", "clusters": "default", "cohorts": "company", "local-queues": "local",
         "resource-flavors": "spare", "nodes": "node-1", "workloads": "one", "role-bindings": "of-the-test",
-        "service-accounts": "machine",
+        "service-accounts": "machine", "users": "bob",
     }  # fmt: skip
     if path.startswith("manifests/{kind}"):
         names["manifests"], kind = ("local", "localqueue") if "{namespace}" in path else ("spare", "resourceflavor")

@@ -13,6 +13,11 @@ type Schemas = components["schemas"];
 type Whole<Shape> = Shape extends object ? { [Key in keyof Shape]-?: Whole<Shape[Key]> } : Shape;
 
 export type Session = Schemas["Session"];
+export type RoleBinding = Schemas["RoleBinding"];
+export type NewRoleBinding = Schemas["RoleBindingRequest"];
+export type UserRow = Schemas["UserRow"];
+export type UserChange = Schemas["PatchedUserChangeRequest"];
+export type UserToken = Schemas["Token"];
 export type DeviceRequest = Schemas["DeviceRequest"];
 export type ClusterSummary = Schemas["ClusterSummary"];
 export type Condition = Schemas["Condition"];

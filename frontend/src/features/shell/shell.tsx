@@ -36,6 +36,8 @@ const shadowPage = () => ({ to: "/shadow", label: t`Shadow`, icon: "decisions" }
 
 const auditPage = () => ({ to: "/audit", label: t`Audit`, icon: "audit" }) as const;
 
+const usersPage = () => ({ to: "/users", label: t`Users`, icon: "users" }) as const;
+
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
   const [helpOpened, help] = useDisclosure(false);
@@ -87,7 +89,7 @@ export function Shell({ session }: { session: Session }) {
             {[
               ...pages(),
               ...(shadowed ? [shadowPage()] : []),
-              ...(mayAudit(session) ? [auditPage()] : []),
+              ...(mayAudit(session) ? [auditPage(), usersPage()] : []),
             ].map((page) => (
               <Link
                 key={page.to}

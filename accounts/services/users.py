@@ -1,0 +1,109 @@
+"""Users as admins manage them: local accounts are made here, all can be switched off and put into groups."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.models import Group, User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from accounts.exceptions import AlreadyExists, InvalidRequest, NotFound, NotPermitted
+from scheduling.manifest import LocatedError, MistakeReason
+
+
+def users() -> QuerySet[User]:
+    """Everybody, machines included, with what `users/` shows of them."""
+    return User.objects.prefetch_related("groups", "external_identities").select_related("service_account")
+
+
+def user_named(name: str) -> User:
+    """The user. Raises NotFound."""
+    found = users().filter(username=name).first()
+    if found is None:
+        raise NotFound(f'user "{name}" not found')
+    return found
+
+
+def create_user(name: str, password: str, email: str = "") -> User:
+    """A local account, without any role. Raises AlreadyExists, and InvalidRequest for a name or a password."""
+    user = User(username=User.normalize_username(name), email=email)
+    try:
+        User._meta.get_field("username").clean(user.username, user)
+    except ValidationError as error:
+        raise _invalid("username", user.username, error, "Use letters, digits and @ . + - _") from error
+    _set_password(user, password)
+    try:
+        with transaction.atomic():
+            if User.objects.filter(username__iexact=user.username).exists():
+                raise AlreadyExists(f'The name "{user.username}" is taken.')
+            user.save()
+    except IntegrityError as error:
+        raise AlreadyExists(f'The name "{user.username}" is taken.') from error
+    return user
+
+
+@transaction.atomic
+def change_user(actor: User, name: str, changes: dict[str, Any]) -> User:
+    """Switch an account off or on, give it a new password, or put it into exactly these groups.
+
+    Superusers are changed by superusers alone, and nobody switches themselves off. Raises NotFound, NotPermitted and
+    InvalidRequest.
+    """
+    user = User.objects.select_for_update().filter(username=name).first()
+    if user is None:
+        raise NotFound(f'user "{name}" not found')
+    if (user.is_superuser or user.is_staff) and not actor.is_superuser:
+        raise NotPermitted(f"{name} may use the admin: only a superuser changes this account.")
+    if "is_active" in changes:
+        _switch(actor, user, active=changes["is_active"])
+    if "password" in changes:
+        if hasattr(user, "service_account"):
+            raise _not_local("password", "Machines have tokens instead.")
+        _refuse_provided(user, "password", "It logs in by the provider.")
+        _set_password(user, changes["password"])
+        user.save(update_fields=["password"])
+    if "groups" in changes:
+        _refuse_provided(user, "groups", "They are taken over from the provider at each login: change them there.")
+        user.groups.set([Group.objects.get_or_create(name=group)[0] for group in _group_names(changes["groups"])])
+    return user_named(name)
+
+
+def _switch(actor: User, user: User, *, active: bool) -> None:
+    if user.pk == actor.pk and not active:
+        raise NotPermitted("You can't switch off your own account. Ask another admin.")
+    if user.is_active != active:
+        user.is_active = active
+        user.save(update_fields=["is_active"])
+
+
+def _refuse_provided(user: User, field: str, remedy: str) -> None:
+    if user.external_identities.exists():
+        raise _not_local(field, remedy)
+
+
+def _not_local(field: str, remedy: str) -> InvalidRequest:
+    rule = "Forbidden: it is set here for local accounts only"
+    return InvalidRequest(f"{field}: {rule}", [_mistake(field, None, rule, remedy)])
+
+
+def _group_names(names: Iterable[str]) -> list[str]:
+    return sorted({name.strip() for name in names if name.strip()})
+
+
+def _set_password(user: User, password: str) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise _invalid("password", None, error, "Choose a longer or less common one.") from error
+    user.set_password(password)
+
+
+def _invalid(field: str, value: str | None, error: ValidationError, remedy: str) -> InvalidRequest:
+    rule = " ".join(error.messages)
+    return InvalidRequest(f"{field}: {rule}", [_mistake(field, value, rule, remedy)])
+
+
+def _mistake(field: str, value: str | None, rule: str, remedy: str) -> LocatedError:
+    return LocatedError(0, field, value, rule, remedy, MistakeReason.INVALID)

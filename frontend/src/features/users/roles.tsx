@@ -1,0 +1,97 @@
+/** The role bindings of the cluster. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { ActionIcon, Text } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { useCluster } from "@/api/cluster";
+import type { RoleBinding } from "@/api/types";
+import { roleBindingsQuery, useUnbindRole } from "@/api/users";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { EmptyState } from "@/components/empty-state";
+import { Icon } from "@/components/icon";
+import type { DataColumn } from "@/components/table/data-table";
+import { PagedTable } from "@/components/table/paged-table";
+import { keptBecause, subjectWords, whereWords } from "./words";
+
+export function Roles({ editable }: { editable: boolean }) {
+  const cluster = useCluster();
+  const list = useInfiniteQuery(roleBindingsQuery(cluster));
+  const unbinding = useUnbindRole(cluster);
+  const [asked, setAsked] = useState<RoleBinding | null>(null);
+  const columns = useMemo(() => columnsFor(editable ? setAsked : null), [editable]);
+  return (
+    <>
+      <PagedTable
+        label={t`Roles`}
+        title={t`Who has which role where`}
+        list={list}
+        columns={columns}
+        rowKey={(row) => row.uid}
+        empty={
+          <EmptyState icon="users" title={t`No roles yet`}>
+            <Trans>Superusers may do everything without one.</Trans>
+          </EmptyState>
+        }
+      />
+      {asked !== null && (
+        <ConfirmDialog
+          action={t`Unbind`}
+          target={t`${asked.role ?? ""} of ${subjectWords(asked)}`}
+          destructive
+          pending={unbinding.isPending}
+          error={unbinding.error}
+          onConfirm={() => unbinding.mutate(asked.name, { onSuccess: () => setAsked(null) })}
+          onClose={() => {
+            unbinding.reset();
+            setAsked(null);
+          }}
+        >
+          <Text size="sm">
+            <Trans>The rights end at once, also in pages that are open. Workloads stay as they are.</Trans>
+          </Text>
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}
+
+function columnsFor(onUnbind: ((row: RoleBinding) => void) | null): DataColumn<RoleBinding>[] {
+  const columns: DataColumn<RoleBinding>[] = [
+    { id: "who", header: t`Who`, cell: ({ row: { original } }) => subjectWords(original) },
+    { id: "role", header: t`Role`, meta: { width: "120px" }, cell: ({ row: { original } }) => original.role },
+    { id: "where", header: t`Where`, cell: ({ row: { original } }) => whereWords(original) },
+    {
+      id: "cluster",
+      header: t`Clusters`,
+      meta: { width: "120px", hideBelow: 760 },
+      cell: ({ row: { original } }) => (original.every_cluster ? t`every cluster` : t`this one`),
+    },
+  ];
+  if (onUnbind === null) return columns;
+  return [
+    ...columns,
+    {
+      id: "unbind",
+      header: t`Unbind`,
+      meta: { width: "80px", align: "right" },
+      cell: ({ row: { original } }) => <Unbind row={original} onUnbind={onUnbind} />,
+    },
+  ];
+}
+
+function Unbind({ row, onUnbind }: { row: RoleBinding; onUnbind: (row: RoleBinding) => void }) {
+  const kept = keptBecause(row);
+  return (
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      aria-label={t`Unbind ${row.role ?? ""} of ${subjectWords(row)}`}
+      title={kept ?? t`Unbind`}
+      disabled={kept !== null}
+      onClick={() => onUnbind(row)}
+    >
+      <Icon name="close" size={15} />
+    </ActionIcon>
+  );
+}
