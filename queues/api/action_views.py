@@ -17,6 +17,7 @@ from queues.api.serializers import (
     FinishSerializer,
     KeysSerializer,
     PriorityInputSerializer,
+    PriorityOfManySerializer,
     WorkloadDetailSerializer,
 )
 from queues.api.workload_rows import workload_detail_json, workload_values
@@ -129,33 +130,45 @@ class PriorityView(_ActionView):
         )
 
     def _require_priority(self, namespace: str, name: str, value: int, class_name: str) -> None:
-        """Submitters choose among the classes that the namespace or the LocalQueue allows; numbers are for admins."""
-        if value > MAX_PRIORITY:
-            raise ValidationError({"priority": f"must be at most {MAX_PRIORITY}"})
+        _require_known(value)
         if self.access.may("protect", "Workload", namespace):
             return
         row = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name).first()
         if row is None:
             raise self.missing("Workload", namespace, name)
-        if not class_name:
-            raise NotPermitted("A priority as a number needs the role admin in the namespace: name a priority class.")
-        problem = class_problem(self.cluster, namespace, row.queue_name, class_name)
-        if problem:
-            raise NotPermitted(f"{class_name} {problem}.")
+        _require_class(self.cluster, namespace, row.queue_name, class_name)
 
     def _read(self, data: Any) -> tuple[int, str]:
         serializer = PriorityInputSerializer(data=json_object(data))
         serializer.is_valid(raise_exception=True)
-        given: dict[str, Any] = serializer.validated_data
-        if len(given) != 1:
-            raise ValidationError({"priority": "Give either priority or priority_class."})
-        if "priority" in given:
-            return given["priority"], ""
-        name = given["priority_class"]
-        found = WorkloadPriorityClass.objects.filter(cluster=self.cluster, name=name).first()
-        if found is None:
-            raise InvalidRequest(f"There is no WorkloadPriorityClass {name!r} in cluster {self.cluster.name}.")
-        return found.value, name
+        return _priority_of(self.cluster, serializer.validated_data)
+
+
+def _priority_of(cluster: Cluster, given: Mapping[str, Any]) -> tuple[int, str]:
+    """The number, and the class that it is of, if any."""
+    if ("priority" in given) == ("priority_class" in given):
+        raise ValidationError({"priority": "Give either priority or priority_class."})
+    if "priority" in given:
+        return given["priority"], ""
+    name = given["priority_class"]
+    found = WorkloadPriorityClass.objects.filter(cluster=cluster, name=name).first()
+    if found is None:
+        raise InvalidRequest(f"There is no WorkloadPriorityClass {name!r} in cluster {cluster.name}.")
+    return found.value, name
+
+
+def _require_known(value: int) -> None:
+    if value > MAX_PRIORITY:
+        raise ValidationError({"priority": f"must be at most {MAX_PRIORITY}"})
+
+
+def _require_class(cluster: Cluster, namespace: str, queue: str, class_name: str) -> None:
+    """Submitters choose among the classes that the namespace or the LocalQueue allows; numbers are for admins."""
+    if not class_name:
+        raise NotPermitted("A priority as a number needs the role admin in the namespace: name a priority class.")
+    problem = class_problem(cluster, namespace, queue, class_name)
+    if problem:
+        raise NotPermitted(f"{class_name} {problem}.")
 
 
 def _key(namespace: str, name: str) -> dict[str, str]:
@@ -230,6 +243,40 @@ class BulkReleaseView(_BulkActionView):
         """Let many workloads queue again."""
         keys = self.keys(request.data)
         return self.answer(keys, workloads.release(self.cluster, keys, actor=self.access.username))
+
+
+class BulkPriorityView(_BulkActionView):
+    """`workloads/priority/`."""
+
+    verb = "priority"
+    serializer_class = PriorityOfManySerializer
+
+    @extend_schema(
+        operation_id="workloads_priority_many", request=PriorityOfManySerializer, responses={200: ChangedSerializer}
+    )
+    def post(self, request: Request) -> Response:
+        """Give many workloads another priority: a number, or the value of a WorkloadPriorityClass."""
+        keys = self.keys(request.data)
+        serializer = PriorityOfManySerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        value, class_name = _priority_of(self.cluster, serializer.validated_data)
+        _require_known(value)
+        for namespace, queue in self._queues(keys):
+            if not self.access.may("protect", "Workload", namespace):
+                _require_class(self.cluster, namespace, queue, class_name)
+        changed = workloads.change_priority(
+            self.cluster, keys, value, priority_class_name=class_name, actor=self.access.username
+        )
+        return self.answer(keys, changed)
+
+    def _queues(self, keys: list[Key]) -> list[Key]:
+        """The namespaces and LocalQueues that the workloads are of."""
+        names = {name for _, name in keys}
+        namespaces = {namespace for namespace, _ in keys}
+        rows = Workload.objects.filter(cluster=self.cluster, namespace__in=namespaces, name__in=names)
+        wanted = set(keys)
+        found = rows.values_list("namespace", "name", "queue_name")
+        return sorted({(namespace, queue) for namespace, name, queue in found if (namespace, name) in wanted})
 
 
 class BulkFinishView(_BulkActionView):

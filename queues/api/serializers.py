@@ -227,6 +227,13 @@ class PriorityInputSerializer(Shape):
     priority_class = serializers.CharField(required=False)
 
 
+class PriorityOfManySerializer(KeysSerializer):
+    """Workloads, and another priority for them: a number, or the name of a WorkloadPriorityClass."""
+
+    priority = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
+    priority_class = serializers.CharField(required=False)
+
+
 class WorkloadEventSerializer(Shape):
     """One step in a workload's life."""
 

@@ -37,6 +37,7 @@ urlpatterns = [
     path("workloads/cancel/", action_views.BulkCancelView.as_view()),
     path("workloads/finish/", action_views.BulkFinishView.as_view()),
     path("workloads/hold/", action_views.BulkHoldView.as_view()),
+    path("workloads/priority/", action_views.BulkPriorityView.as_view()),
     path("workloads/release/", action_views.BulkReleaseView.as_view()),
     path(_WORKLOAD, workload_views.WorkloadView.as_view()),
     path(f"{_WORKLOAD}admission-checks/<str:check>/", admission_check_views.CheckAnswerView.as_view()),

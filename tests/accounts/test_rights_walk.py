@@ -179,6 +179,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "POST workloads/cancel/": (SUBMITTERS, KEYS),
     "POST workloads/finish/": (SUBMITTERS, KEYS),
     "POST workloads/hold/": (SUBMITTERS, KEYS),
+    "POST workloads/priority/": ("AEN", KEYS | {"priority": 5}),
     "POST workloads/release/": (SUBMITTERS, KEYS),
     "POST workloads/{namespace}/{name}/cancel/": (SUBMITTERS, None),
     "POST workloads/{namespace}/{name}/hold/": (SUBMITTERS, None),

@@ -138,6 +138,7 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "workloads/cancel/"): ENDED,
     ("post", "workloads/finish/"): Write(KEYS, again=codes(409, 404)),
     ("post", "workloads/hold/"): Write(KEYS, again=codes(409)),
+    ("post", "workloads/priority/"): Write(KEYS | {"priority_class": "usual"}),
     ("post", "workloads/release/"): Write(KEYS, before="held", again=codes(409)),
 }  # fmt: skip
 for path, body in BODIES.items():

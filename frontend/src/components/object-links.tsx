@@ -11,13 +11,16 @@ interface Look {
   fw?: number;
   /** In a row of a table: the row takes the keyboard's focus, and a name without room loses its middle. */
   inRow?: boolean;
+  /** Within a sentence, where colour alone would not tell it from the words around it. */
+  inText?: boolean;
 }
 
-const shared = ({ fw, inRow = false }: Look) => ({
+const shared = ({ fw, inRow = false, inText = false }: Look) => ({
   fz: "inherit" as const,
   miw: 0,
   ...(fw === undefined ? {} : { fw }),
   ...(inRow ? { tabIndex: -1 } : {}),
+  ...(inText ? { underline: "always" as const } : {}),
 });
 
 const shown = (name: string, { children, inRow = false }: Look) =>

@@ -67,6 +67,21 @@ def test_priority(alice: SchemaClient, bob: SchemaClient, cluster: Cluster, work
         assert bob.post(f"{URL}team-a/a/priority/", wrong).status_code == 400
 
 
+def test_priority_of_many(alice: SchemaClient, bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:
+    """D12: one question for all that are selected; numbers are for admins (S5), as for one workload."""
+    WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=1000, created_at=EPOCH)
+    keys = [{"namespace": "team-a", "name": name} for name in ("a", "b", "nope")]
+    body = bob.post(f"{URL}priority/", {"workloads": keys, "priority_class": "high"}).json()
+    assert body["changed"] == keys[:2]
+    assert [(key["name"], key["reason"]) for key in body["skipped"]] == [("nope", "NotFound")]
+    found = Workload.objects.filter(cluster=cluster, name__in=["a", "b"])
+    assert set(found.values_list("priority", "priority_class_name")) == {(1000, "high")}
+    assert bob.post(f"{URL}priority/", {"workloads": keys, "priority": 1}).status_code == 403
+    assert alice.post(f"{URL}priority/", {"workloads": keys, "priority": -3}).json()["changed"] == keys[:2]
+    for wrong in ({}, {"priority": 1, "priority_class": "high"}, {"priority_class": "low"}, {"priority": 10**9 + 1}):
+        assert alice.post(f"{URL}priority/", {"workloads": keys} | wrong).status_code == 400
+
+
 @pytest.mark.parametrize("verb", ["cancel", "hold", "release", "priority"])
 def test_of_others(bob: SchemaClient, vera: SchemaClient, workloads: Any, verb: str) -> None:
     body = {"priority": 1} if verb == "priority" else None

@@ -116,7 +116,8 @@ function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
       aria-label={describe(entry)}
       onClick={() => onOpen(entry.uuid)}
     >
-      <span className={classes.deviceHead}>
+      {/* The label says all of this in words: who hears it needs no digits of their own. */}
+      <span className={classes.deviceHead} aria-hidden>
         <b>{device.index}</b>
         {!device.health && (
           <span className={classes.ill}>
@@ -135,7 +136,7 @@ function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
         highlight={highlight}
         height={6}
       />
-      <span className={`${classes.deviceFoot} kw-number`}>
+      <span className={`${classes.deviceFoot} kw-number`} aria-hidden>
         <span>{formatMibOf(device.used_memory_mib, device.memory_mib)}</span>
         <span title={formatCores(device.units)}>{formatCoresShort(device.units)}</span>
       </span>
@@ -155,7 +156,7 @@ function Slices({ device, of, total, highlight, height }: SlicesProps) {
   const held = device.slices.reduce((sum, slice) => sum + slice[of], 0);
   const scale = Math.max(total, held, 1);
   return (
-    <span className={classes.bar} style={{ height }}>
+    <span className={classes.bar} style={{ height }} aria-hidden>
       {device.slices.map((slice, place) => (
         <i
           // A slice has no identity of its own; its place is as good as any.

@@ -68,7 +68,9 @@ export function HistoryChart(props: HistoryChartProps) {
         </>
       }
     >
-      {series === undefined && <Skeleton height={HEIGHT + 26} aria-label={t`${title}: loading`} />}
+      {series === undefined && (
+        <Skeleton role="status" height={HEIGHT + 26} aria-label={t`${title}: loading`} />
+      )}
       {series !== undefined && !known && (
         <div className={classes.empty} style={{ height: HEIGHT + 26 }}>
           {empty}

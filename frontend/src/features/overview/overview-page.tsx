@@ -98,7 +98,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
 
 function StatSkeletons() {
   return (
-    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md" aria-label={t`Loading`} aria-busy>
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md" role="status" aria-label={t`Loading`} aria-busy>
       {["pending", "admitted", "devices", "memory", "cores"].map((name) => (
         <Skeleton key={name} height={104} />
       ))}

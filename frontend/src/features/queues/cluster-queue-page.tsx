@@ -78,7 +78,7 @@ function Facts({ queue }: { queue: ClusterQueue }) {
           t`in no cohort`
         ) : (
           <Trans>
-            in cohort <CohortLink name={queue.cohort} />
+            in cohort <CohortLink name={queue.cohort} inText />
           </Trans>
         )}
       </Text>

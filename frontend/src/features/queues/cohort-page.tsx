@@ -83,7 +83,7 @@ function Facts({ cohort, live }: { cohort: Cohort | null | undefined; live: Live
       {live !== undefined && live.parent !== "" && (
         <span>
           <Trans>
-            in cohort <CohortLink name={live.parent} />
+            in cohort <CohortLink name={live.parent} inText />
           </Trans>
         </span>
       )}

@@ -77,7 +77,7 @@ function Facts({ queue }: { queue: LocalQueue }) {
       <QueueState queue={queue} />
       <span>
         <Trans>
-          leads to <ClusterQueueLink name={queue.cluster_queue} />
+          leads to <ClusterQueueLink name={queue.cluster_queue} inText />
         </Trans>
       </span>
       <span>

@@ -1,18 +1,18 @@
 /** What its owner may do to a workload; each asks first, and says what went wrong. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Select, Text } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
-import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
-import { namesQuery } from "@/api/queues";
 import { isMirrored, maySubmit, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
 import { useWorkloadAction } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { type ActionKind, actionWords } from "./action-words";
+import { PriorityClassSelect } from "./priority-class-select";
 
 /** What can be done to it now, in the order of the buttons. */
 export function possibleActions(workload: Pick<Workload, "status" | "active">): ActionKind[] {
@@ -53,10 +53,6 @@ interface ActionQuestionProps {
 function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
   const cluster = useCluster();
   const action = useWorkloadAction(cluster, workload);
-  const classes = useQuery({
-    ...namesQuery(cluster, "workload-priority-classes"),
-    enabled: kind === "priority",
-  });
   const [priorityClass, setPriorityClass] = useState(workload.priority_class);
   const name = `${workload.namespace}/${workload.name}`;
   return (
@@ -86,15 +82,7 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
           </Trans>
         </Text>
       )}
-      {kind === "priority" && (
-        <Select
-          label={t`WorkloadPriorityClass`}
-          data={classes.data ?? []}
-          value={priorityClass === "" ? null : priorityClass}
-          onChange={(chosen) => setPriorityClass(chosen ?? "")}
-          searchable
-        />
-      )}
+      {kind === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
     </ConfirmDialog>
   );
 }

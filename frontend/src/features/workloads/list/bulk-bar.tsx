@@ -7,21 +7,24 @@ import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import type { Workload } from "@/api/types";
-import { type BulkAction, useBulkAction } from "@/api/workloads";
+import { useBulkAction } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
 import { faultLines } from "@/lib/words/refusal";
-import { actionWords } from "../actions/action-words";
+import { type ActionKind, actionWords } from "../actions/action-words";
+import { PriorityClassSelect } from "../actions/priority-class-select";
 import classes from "../workloads.module.css";
 
-const ACTIONS: BulkAction[] = ["hold", "release", "cancel"];
+const ACTIONS: ActionKind[] = ["hold", "release", "priority", "cancel"];
 
 export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: () => void }) {
-  const [asked, setAsked] = useState<BulkAction | null>(null);
+  const [asked, setAsked] = useState<ActionKind | null>(null);
+  const [priorityClass, setPriorityClass] = useState("");
   const action = useBulkAction(useCluster());
   const close = () => {
     setAsked(null);
+    setPriorityClass("");
     action.reset();
   };
   if (selected.length === 0) return null;
@@ -51,7 +54,8 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
       {asked !== null && (
         <ConfirmDialog
           action={actionWords()[asked].label}
-          target={count}
+          target={asked === "priority" ? t`of ${count}` : count}
+          disabled={asked === "priority" && priorityClass === ""}
           destructive={asked === "cancel"}
           pending={action.isPending}
           error={
@@ -64,7 +68,11 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
           }
           onConfirm={() =>
             action.mutate(
-              { action: asked, workloads: selected },
+              {
+                action:
+                  asked === "priority" ? { kind: asked, priority_class: priorityClass } : { kind: asked },
+                workloads: selected,
+              },
               {
                 onSuccess: ({ changed }) => {
                   notifications.show({
@@ -81,6 +89,7 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
           onClose={close}
         >
           <Text size="sm">{actionWords()[asked].consequence}</Text>
+          {asked === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
           <Text size="sm" c="var(--kw-muted)">
             {asked === "cancel" && (
               <>
