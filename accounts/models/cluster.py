@@ -1,6 +1,5 @@
 """A cluster that we schedule, shadow or observe."""
 
-from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -29,10 +28,6 @@ class DeviceBinding(StrEnum):
 
 MIRRORED_MODES: Final = (ClusterMode.OBSERVE, ClusterMode.SHADOW)
 """Our rows repeat what the cluster says, and only the watcher writes them."""
-
-
-KUEUE_IS_GONE_AFTER: Final = timedelta(minutes=3)
-"""Its lease is looked at once a minute, and ours is not its clock."""
 
 
 class Cluster(models.Model):
@@ -102,9 +97,23 @@ class Cluster(models.Model):
         help_text="[kind, ...]: kinds that it does not serve, because what brings them is not installed.",
     )
     kueue_renewed_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="When a Kueue that decides in the cluster last said so."
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When a Kueue that decides in the cluster last said so.",
     )
     kueue_holder = models.CharField(max_length=253, blank=True, default="", db_default="", editable=False)
+    kueue_is_alive = models.BooleanField(
+        default=False, db_default=False, editable=False, help_text="Whether its lease was seen to change lately."
+    )
+    lease_holder = models.CharField(
+        max_length=253,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Another installation of kueueweb that pushes to the cluster, by its lease there; empty: none does.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -127,7 +136,3 @@ class Cluster(models.Model):
     def serves_kueue(self) -> bool:
         """Whether Kueue's objects there follow our rows, and our rows them."""
         return self.serves_kueue_objects and not self.is_mirrored
-
-    def has_live_kueue(self, now: datetime) -> bool:
-        """Whether a Kueue decides in the cluster at this moment: its leader renews its lease each few seconds."""
-        return self.kueue_renewed_at is not None and now - self.kueue_renewed_at < KUEUE_IS_GONE_AFTER

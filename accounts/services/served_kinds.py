@@ -22,10 +22,10 @@ def record_served_kinds(cluster: Cluster, served: Sequence[str], missing: Sequen
         request_push(cluster.name)
 
 
-def record_kueue(cluster: Cluster, holder: str, renewed_at: datetime | None) -> None:
+def record_kueue(cluster: Cluster, holder: str, renewed_at: datetime | None, *, alive: bool) -> None:
     """Notes when the leader of a Kueue in the cluster last renewed its lease; None: there is no such lease."""
-    if (cluster.kueue_holder, cluster.kueue_renewed_at) == (holder, renewed_at):
+    if (cluster.kueue_holder, cluster.kueue_renewed_at, cluster.kueue_is_alive) == (holder, renewed_at, alive):
         return
-    Cluster.objects.filter(pk=cluster.pk).update(kueue_holder=holder, kueue_renewed_at=renewed_at)
-    cluster.kueue_holder, cluster.kueue_renewed_at = holder, renewed_at
+    Cluster.objects.filter(pk=cluster.pk).update(kueue_holder=holder, kueue_renewed_at=renewed_at, kueue_is_alive=alive)
+    cluster.kueue_holder, cluster.kueue_renewed_at, cluster.kueue_is_alive = holder, renewed_at, alive
     request_push(cluster.name)

@@ -61,8 +61,8 @@ def follow_multikueue(
     workers: Workers | None = None,
 ) -> None:
     """Bring a manager's workloads and their copies one step nearer to each other. One process at a time does."""
-    if manager.is_mirrored:
-        return
+    if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
+        return  # somebody else decides or pushes there
     with _alone(manager) as mine:
         if not mine:
             return

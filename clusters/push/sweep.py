@@ -71,6 +71,7 @@ from clusters.push.desired_state import (
     runs_elsewhere,
     with_jobs,
 )
+from clusters.push.installation import pushes_alone
 from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.serving import serve
@@ -119,7 +120,7 @@ def push_pending(
     with sweep_lock(cluster) as mine:
         if not mine:
             return report
-        if cluster.has_live_kueue(datetime.fromtimestamp(clock(), UTC)):
+        if cluster.kueue_is_alive:
             _log.warning(
                 "Cluster %s is told nothing: a Kueue decides there too (%s). Stop it, or set mode observe or shadow.",
                 cluster.name, cluster.kueue_holder,
@@ -127,6 +128,12 @@ def push_pending(
             return report
         try:
             client = client or client_for(cluster)
+            if not pushes_alone(cluster, client):
+                _log.warning(
+                    "Cluster %s is told nothing: another kueueweb pushes there (%s). Stop one of the two.",
+                    cluster.name, cluster.lease_holder,
+                )  # fmt: skip
+                return report
             if cluster.serves_kueue:
                 serve(cluster, client, clock)
             ProvisioningRequests(cluster, client, clock).follow()

@@ -35,6 +35,7 @@ from clusters.client import (
     WatchEvent,
 )
 from clusters.jobs.registry import JOB_KINDS
+from clusters.leases import LeaseWatch
 from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
@@ -96,7 +97,7 @@ class Watcher:
 
     * relist_seconds: how often each kind is listed again.
 
-    * clock: seconds since the epoch.
+    * clock: seconds since the epoch; steady: seconds that only go forward.
     """
 
     def __init__(
@@ -105,8 +106,10 @@ class Watcher:
         client: ClusterClient,
         relist_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
+        self._kueues_lease = LeaseWatch(steady)
         self._client = client
         self._relist_seconds = relist_seconds
         self._clock = clock
@@ -172,7 +175,7 @@ class Watcher:
     def resync(self) -> None:
         """Lists every kind and applies it. Raises ClusterError, but not for limits that this account may not read."""
         self._look_at_mode()
-        look_for_kueue(self._cluster, self._client)
+        look_for_kueue(self._cluster, self._client, self._kueues_lease)
         self.note_served(_chosen(self._client.served(_OPTIONAL)))
         for kind in self.kinds:
             if kind in _OPTIONAL and kind not in self._served:
@@ -262,7 +265,7 @@ class Watcher:
             self.note_served(served)
         if self._clock() - self._looked_at >= self._relist_seconds:
             self._looked_at = self._clock()
-            look_for_kueue(self._cluster, self._client)
+            look_for_kueue(self._cluster, self._client, self._kueues_lease)
 
     def _look_at_mode(self) -> bool:
         """Whether the mode has changed since, and with it what is followed."""

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from django.db import connection
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -106,6 +105,10 @@ class HealthSerializer(serializers.Serializer[Any]):
     scheduler = SchedulerHealthSerializer()
     watcher = WatcherHealthSerializer()
     job_kinds = JobKindsSerializer()
+    other_kueueweb = serializers.CharField(
+        allow_blank=True,
+        help_text="Another installation of kueueweb that pushes to the cluster: this one tells it nothing meanwhile.",
+    )
     kueue = KueueHealthSerializer()
 
 
@@ -164,11 +167,17 @@ class OverviewView(ClusterView):
                 "disabled": disabled_frameworks(self.cluster.configuration),
             },
             "kueue": {
-                "alive": self.cluster.has_live_kueue(timezone.now()),
+                "alive": self.cluster.kueue_is_alive,
                 "holder": self.cluster.kueue_holder if self.access.sees_everything else "",
                 "renewed_at": self.cluster.kueue_renewed_at,
             },
+            "other_kueueweb": self._other_kueueweb(),
         }
+
+    def _other_kueueweb(self) -> str:
+        """Its name is for those who may see everything."""
+        holder = self.cluster.lease_holder
+        return holder if self.access.sees_everything or not holder else "another installation"
 
 
 def _workload_totals(rows: list[tuple[str, str, bool, int]]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from accounts.models import Cluster
 from clusters.client import PODS, JsonObject, Kind, TokenBucket, connect
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests import apply_manifests
@@ -40,7 +41,7 @@ class System:
         make_resource_flavor(self.cluster, "gpu-flavor", node_labels={"gpu": "on"})
         make_cluster_queue(self.cluster, quotas=QUOTAS)
         self.client = connect(server.url, TokenBucket(10_000, 10_000))
-        self.watcher = Watcher(self.cluster, self.client, clock=self.now)
+        self.watcher = Watcher(self.cluster, self.client, clock=self.now, steady=self.now)
         self.engine = Engine(self.cluster, "test", clock=self.now)
         self.watcher.resync()
 
@@ -85,6 +86,10 @@ class System:
         self.push()
         self.watcher.resync()
         self.engine.run()
+
+    def watched(self) -> Cluster:
+        """The cluster's row as it is now."""
+        return Cluster.objects.get(pk=self.cluster.pk)
 
     def pods(self) -> list[JsonObject]:
         return list(self.client.list(PODS).items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from clusters.client import LEASES, NAMESPACES, PODS, ClusterError, connect
 from clusters.connection import client_for
 from clusters.jobs.registry import JOB_KINDS
 from clusters.sync.live_kueue import LEASE, NAMESPACE
+from clusters.sync.watcher import Watcher
 from clusters.tasks import push_cluster
 from queues.models import Workload
 from scheduler.tasks import _scheduled
@@ -121,9 +123,7 @@ def test_nothing_is_pushed_beside_a_kueue_that_decides(server: ServerThread) -> 
     system.client.create(LEASES, lease(rfc3339(system.moment())))
     system.watcher.resync()
     system.cluster.refresh_from_db()
-    assert (system.cluster.has_live_kueue(system.moment()), system.cluster.kueue_holder) == (
-        True, "kueue-controller-manager-0",
-    )  # fmt: skip
+    assert (system.cluster.kueue_is_alive, system.cluster.kueue_holder) == (True, "kueue-controller-manager-0")
     system.submit(gpu_job())
     system.engine.run()
     server.guard.closed = True
@@ -132,9 +132,35 @@ def test_nothing_is_pushed_beside_a_kueue_that_decides(server: ServerThread) -> 
 
     server.guard.closed = False
     system.advance(200)  # the lease is not renewed any more
+    system.watcher.resync()
+    system.cluster.refresh_from_db()
     assert system.push().pushed == 1
 
 
 def test_a_cluster_without_kueue_has_no_lease_of_it(server: ServerThread) -> None:
     system = System(server)
-    assert (system.cluster.kueue_renewed_at, system.cluster.has_live_kueue(system.moment())) == (None, False)
+    assert (system.cluster.kueue_renewed_at, system.cluster.kueue_is_alive) == (None, False)
+
+
+def test_a_kueue_whose_clock_differs_lives_as_long_as_it_renews(server: ServerThread) -> None:
+    """A Kueue an hour behind us was taken for dead, and we pushed beside it."""
+    system = System(server)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    system.client.create(NAMESPACES, namespace)
+    system.client.create(LEASES, lease(rfc3339(system.moment() - timedelta(hours=1))))
+    for _ in range(5):
+        system.watcher.resync()
+        assert system.watched().kueue_is_alive
+        system.advance(60)
+        renewed = {"renewTime": rfc3339(system.moment() - timedelta(hours=1))}
+        system.client.patch(LEASES, NAMESPACE, LEASE, {"spec": renewed})
+    system.watcher.resync()
+    system.advance(200)
+    system.watcher.resync()
+    assert not system.watched().kueue_is_alive
+    again = Watcher(system.cluster, system.client, clock=system.now, steady=system.now)
+    again.resync()
+    assert not system.watched().kueue_is_alive, "another watcher knows that the lease is the one that was left behind"
+    system.client.patch(LEASES, NAMESPACE, LEASE, {"spec": {"holderIdentity": ""}})
+    again.resync()
+    assert (system.watched().kueue_is_alive, system.watched().kueue_holder) == (False, "")

@@ -2834,6 +2834,8 @@ export interface components {
             scheduler: components["schemas"]["SchedulerHealth"];
             watcher: components["schemas"]["WatcherHealth"];
             job_kinds: components["schemas"]["JobKinds"];
+            /** @description Another installation of kueueweb that pushes to the cluster: this one tells it nothing meanwhile. */
+            other_kueueweb: string;
             kueue: components["schemas"]["KueueHealth"];
         };
         /** @description A slice of a device that a container holds. */

@@ -44,12 +44,19 @@ def _leaders() -> Iterator[Metric]:
     epochs = GaugeMetricFamily(
         "kueueweb_scheduler_epoch", "Goes up with each change of the leader.", labels=["cluster"]
     )
+    held_off = GaugeMetricFamily(
+        "kueueweb_held_off",
+        "1 while a Kueue decides, or another kueueweb pushes, in the cluster, so that this one tells it nothing.",
+        labels=["cluster", "by"],
+    )
     leases = {lease.cluster_id: lease for lease in Lease.objects.all()}
     for cluster in Cluster.objects.order_by("name"):
         lease = leases.get(cluster.pk)
         alive.add_metric([cluster.name], leads(lease))
         epochs.add_metric([cluster.name], lease.epoch if lease else 0)
-    yield from (alive, epochs)
+        held_off.add_metric([cluster.name, "kueue"], cluster.kueue_is_alive)
+        held_off.add_metric([cluster.name, "kueueweb"], bool(cluster.lease_holder))
+    yield from (alive, epochs, held_off)
 
 
 def _audits() -> Metric:

@@ -59,3 +59,10 @@ def test_counts_what_the_user_may_see(alice: SchemaClient, bob: SchemaClient, cl
     mine = bob.get(URL).json()
     assert (mine["totals"]["pending"], mine["totals"]["devices"]) == (2, 1)
     assert mine["health"]["scheduler"]["holder"] == ""
+
+
+def test_another_kueueweb_that_pushes_there(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:
+    assert alice.get(URL).json()["health"]["other_kueueweb"] == ""
+    Cluster.objects.filter(pk=cluster.pk).update(lease_holder="kueueweb-7-db")
+    assert alice.get(URL).json()["health"]["other_kueueweb"] == "kueueweb-7-db"
+    assert bob.get(URL).json()["health"]["other_kueueweb"] == "another installation"

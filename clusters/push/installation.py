@@ -1,0 +1,125 @@
+"""One installation of kueueweb pushes to a cluster: it holds a lease there. Another one sees that, and tells nothing.
+
+Who does not renew its lease loses it to who has seen it unchanged for a minute (`clusters.leases`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
+
+from django.db import connection
+
+from accounts.models import Cluster
+from clusters.client import LEASES, NAMESPACES, ClusterClient, ClusterError, JsonObject
+from clusters.leases import LeaseWatch
+
+_log = logging.getLogger(__name__)
+
+NAMESPACE: Final = "kueueweb"
+LEASE: Final = "push.kueueweb.io"
+_LOST_SECONDS: Final = 60.0
+_RENEW_SECONDS: Final = 10.0
+_lock: Final = threading.Lock()
+_known: Final[dict[tuple[str, int], Installation]] = {}
+
+
+def pushes_alone(cluster: Cluster, client: ClusterClient) -> bool:
+    """Whether this installation holds the cluster's lease; taken, renewed or looked at each ten seconds.
+
+    Where our account may not write leases nobody is held off. Raises ClusterError.
+    """
+    key = (client.server, cluster.pk)
+    with _lock:
+        found = _known.get(key) or _known.setdefault(key, Installation(identity()))
+    return found.holds(cluster, client)
+
+
+def identity() -> str:
+    """This installation's: that of its database, so that a copy of it on another server is another."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT system_identifier, current_database() FROM pg_control_system()")
+        system, database = cursor.fetchone()
+    return f"kueueweb-{system}-{database}"
+
+
+class Installation:
+    """What this process knows of a cluster's lease."""
+
+    def __init__(self, name: str, steady: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._steady = steady
+        self._watch = LeaseWatch(steady)
+        self._looked_at: float | None = None
+        self._mine = False
+
+    def holds(self, cluster: Cluster, client: ClusterClient) -> bool:
+        """Whether this installation may push. What it finds is noted in the cluster's row."""
+        now = self._steady()
+        if self._looked_at is not None and now - self._looked_at < _RENEW_SECONDS:
+            return self._mine
+        try:
+            holder = self._look(client)
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            _log.warning("Cluster %s: whether another kueueweb pushes there is not known: %s", cluster.name, error)
+            holder = ""
+        self._looked_at, self._mine = now, not holder
+        if cluster.lease_holder != holder:
+            Cluster.objects.filter(pk=cluster.pk).update(lease_holder=holder)
+            cluster.lease_holder = holder
+        return self._mine
+
+    def _look(self, client: ClusterClient) -> str:
+        """Who else holds the lease; "" where we do."""
+        lease = client.get(LEASES, NAMESPACE, LEASE)
+        if lease is None:
+            return self._take(client, None)
+        unchanged = self._watch.look(lease)
+        holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+        if holder in ("", self._name) or unchanged >= _LOST_SECONDS:
+            return self._take(client, lease)
+        return holder
+
+    def _take(self, client: ClusterClient, lease: JsonObject | None) -> str:
+        """Renew the lease or take it over, if it is still as it was read."""
+        text = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        before = (lease or {}).get("spec") or {}
+        spec = {**before, "holderIdentity": self._name, "renewTime": text, "leaseDurationSeconds": int(_LOST_SECONDS)}
+        if before.get("holderIdentity") != self._name:
+            spec |= {"acquireTime": text, "leaseTransitions": int(before.get("leaseTransitions") or 0) + bool(before)}
+        try:
+            if lease is not None:
+                client.replace(LEASES, {**lease, "spec": spec})
+            else:
+                self._make(client, spec)
+        except ClusterError as error:
+            if not error.conflict:
+                raise
+            there = client.get(LEASES, NAMESPACE, LEASE) or {"spec": {}}
+            holder = str(there["spec"].get("holderIdentity") or "")
+            return "" if holder == self._name else holder or "another kueueweb"
+        return ""
+
+    @staticmethod
+    def _make(client: ClusterClient, spec: JsonObject) -> None:
+        lease = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": LEASE, "namespace": NAMESPACE},
+            "spec": spec,
+        }
+        try:
+            client.create(LEASES, lease)
+        except ClusterError as error:
+            if not error.not_found:
+                raise
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+            client.create(NAMESPACES, namespace)
+            client.create(LEASES, lease)
