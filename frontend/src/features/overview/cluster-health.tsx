@@ -42,12 +42,16 @@ export function ClusterHealth() {
             </Part>
             {health.kueue.alive && (
               <Part name={t`Another scheduler`} alive={false} dead={t`Nothing is pushed`}>
-                <Trans>A Kueue decides in this cluster too: stop it, or have an admin set mode observe.</Trans>
+                <Trans>
+                  A Kueue decides in this cluster too: stop it, or have an admin set mode observe.
+                </Trans>
               </Part>
             )}
             {health.other_kueueweb !== "" && (
               <Part name={t`Another kueueweb`} alive={false} dead={t`Nothing is pushed`}>
-                <Trans>{health.other_kueueweb} pushes to this cluster. This one takes over a minute after it stops.</Trans>
+                <Trans>
+                  {health.other_kueueweb} pushes to this cluster. This one takes over a minute after it stops.
+                </Trans>
               </Part>
             )}
             <UnservedKinds {...health.job_kinds} />
