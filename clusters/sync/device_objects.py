@@ -38,7 +38,8 @@ class DeviceObjectSync(ReferenceSync):
 
 def _object(found: JsonObject) -> JsonObject:
     metadata = {name: found["metadata"][name] for name in ("name", "creationTimestamp") if name in found["metadata"]}
-    return {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": found["spec"]}
+    spec = found.get("spec") or {}  # its author may have written no more yet
+    return {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": spec}
 
 
 def _pods(claim: JsonObject) -> list[str]:
