@@ -82,6 +82,10 @@ function replaced(code: string, edits: { start: number; end: number; text: strin
 
 export default defineConfig(({ command }) => ({
   base: command === "build" ? "/static/" : "/",
+  // Scripts find each other wherever the server has them (BASE_PATH); it writes the page's own links itself.
+  experimental: {
+    renderBuiltUrl: (_name, { hostType }) => (hostType === "html" ? undefined : { relative: true }),
+  },
   plugins: [
     // English stays in the code of each page; a catalogue holds every other language.
     lingui({

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.urls import path
 
+from kueueweb.web.base_path import BelowPath
 from kueueweb.web.bodies import BodyReader
 from kueueweb.web.gate import THREADS, Gate
 from kueueweb.web.large import LargeRequests, answer_with_django
@@ -29,9 +30,10 @@ from kueueweb.web.following import Followers  # noqa: E402 (as above)
 from scheduler.live.authentication import by_session_or_token  # noqa: E402
 
 _bodies = BodyReader(max_bytes=settings.MAXIMUM_BODY_BYTES, max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES)
-application = ProtocolTypeRouter(
+_protocols = ProtocolTypeRouter(
     {
         "http": Followers(Gate(_answers, readiness, _bodies), follow_log),
         "websocket": by_session_or_token(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])),
     }
 )
+application = BelowPath(_protocols, settings.BASE_PATH) if settings.BASE_PATH else _protocols

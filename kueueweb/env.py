@@ -23,6 +23,8 @@ _SERVICES = {"watch_cluster"}
 """Commands without a user: what they write is attributed to the service."""
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
+_BASE_PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::\d{1,5})?")
 
 
 def text(name: str, default: str = "") -> str:
@@ -89,6 +91,23 @@ def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 def words(name: str, default: str = "") -> list[str]:
     """Words separated by commas; empty ones are dropped."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def base_path(name: str) -> str:
+    """A path such as /kueueweb, without a slash at its end; empty for the root."""
+    path = text(name).rstrip("/")
+    if path and not _BASE_PATH.fullmatch(path):
+        raise _bad(name, path, "a path such as /kueueweb, of letters, digits, -, _ and .")
+    return path
+
+
+def origins(name: str) -> list[str]:
+    """Origins, separated by commas: https://host or https://host:port."""
+    found = words(name)
+    for word in found:
+        if not _ORIGIN.fullmatch(word):
+            raise _bad(name, word, "origins such as https://portal.example.org, without a path and without *")
+    return found
 
 
 def networks(name: str) -> list[str]:

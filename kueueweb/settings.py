@@ -21,6 +21,10 @@ SECRET_KEY = env.secret("SECRET_KEY", lenient=DEMO)  # Django refuses to sign an
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 
+# Below which path all of it is served; empty: at the root of its host.
+BASE_PATH = env.base_path("BASE_PATH")
+FORCE_SCRIPT_NAME = BASE_PATH or None
+
 # What X-Forwarded-For and X-Forwarded-Proto say counts when one of these sent it, else never (`manage.py serve`).
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 BEHIND_TLS_PROXY = env.boolean("BEHIND_TLS_PROXY", default=False)
@@ -30,7 +34,7 @@ if BEHIND_TLS_PROXY and not TRUSTED_PROXIES:
         "such as 10.0.0.7 or 10.0.0.0/8, or every request would be redirected to https:// for ever."
     )
 SECURE_SSL_REDIRECT = BEHIND_TLS_PROXY
-SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # Prometheus asks from inside
+SECURE_REDIRECT_EXEMPT = [rf"^(?:{BASE_PATH[1:]}/)?metrics$"]  # Prometheus asks from inside
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if BEHIND_TLS_PROXY else 0
 # Other hosts of the domain, and lists of browsers, are not ours to decide about.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
@@ -40,10 +44,13 @@ SECURE_COOKIES = env.boolean("SECURE_COOKIES", default=BEHIND_TLS_PROXY)
 SESSION_COOKIE_SECURE = SECURE_COOKIES
 CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = f"{BASE_PATH}/"
 SESSION_COOKIE_AGE = 60 * env.integer("SESSION_IDLE_MINUTES", default=8 * 60, minimum=1)
 SESSION_MAX_SECONDS = 3600 * env.integer("SESSION_MAX_HOURS", default=7 * 24, minimum=1)
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_FAILURE_VIEW = "kueueweb.api.errors.csrf_failed"
+# Whose pages may show ours in a frame. X-Frame-Options knows no list, so with one it is left out.
+FRAME_ANCESTORS = env.origins("FRAME_ANCESTORS")
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -53,7 +60,7 @@ CONTENT_SECURITY_POLICY = {
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
         "form-action": ["'self'"],
-        "frame-ancestors": ["'none'"],
+        "frame-ancestors": FRAME_ANCESTORS or ["'none'"],
     }
 }
 
@@ -99,7 +106,7 @@ MIDDLEWARE = [
     "kueueweb.api.middleware.no_store",
     "kueueweb.api.query_parameters.RefuseUnknownParameters",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    *([] if FRAME_ANCESTORS else ["django.middleware.clickjacking.XFrameOptionsMiddleware"]),
 ]
 
 ROOT_URLCONF = "kueueweb.urls"
@@ -372,8 +379,8 @@ env.check_oidc(
     group_roles=OIDC_GROUP_ROLES,
     local_login=LOCAL_LOGIN,
 )
-LOGIN_URL = "/login"
-LOGIN_REDIRECT_URL = "/"
+LOGIN_URL = f"{BASE_PATH}/login"
+LOGIN_REDIRECT_URL = f"{BASE_PATH}/"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -386,7 +393,7 @@ AUTH_PASSWORD_VALIDATORS = [
 
 _PACKAGED_DIST = BASE_DIR / "kueueweb" / "frontend_dist"  # where the wheel has it
 FRONTEND_DIST = _PACKAGED_DIST if _PACKAGED_DIST.is_dir() else BASE_DIR / "frontend" / "dist"
-STATIC_URL = "/static/"
+STATIC_URL = f"{BASE_PATH}/static/"
 STATIC_ROOT = env.text("STATIC_ROOT") or None  # where collectstatic writes to, in the image
 STATICFILES_DIRS = [FRONTEND_DIST] if FRONTEND_DIST.is_dir() else []
 STORAGES = {

@@ -86,7 +86,7 @@ def _kind(request: HttpRequest) -> str:
     match = request.resolver_match
     view = getattr(match.func, "view_class", None) if match else None
     kind = getattr(view, "kind", "")
-    return str(getattr(kind, "name", kind) or request.path.removeprefix("/api/v1/").partition("/")[0])[:63]
+    return str(getattr(kind, "name", kind) or request.path_info.removeprefix("/api/v1/").partition("/")[0])[:63]
 
 
 def _seen_lately(what: str) -> bool:

@@ -106,7 +106,11 @@ class DeviceView(APIView):
         asked = DeviceAskSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         code, found = device_login.begin(asked.validated_data, request.META.get("REMOTE_ADDR", ""))
-        page = f"{settings.PUBLIC_URL}/device" if settings.PUBLIC_URL else request.build_absolute_uri("/device")
+        page = (
+            f"{settings.PUBLIC_URL}/device"
+            if settings.PUBLIC_URL
+            else request.build_absolute_uri(f"{settings.BASE_PATH}/device")
+        )
         body = {
             "device_code": code,
             "user_code": found.user_code,

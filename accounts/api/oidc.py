@@ -78,7 +78,11 @@ def _provider(request: HttpRequest) -> Provider:
 
 def _callback(request: HttpRequest) -> str:
     path = reverse("oidc-callback")
-    return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)
+    return (
+        f"{settings.PUBLIC_URL}{path.removeprefix(settings.BASE_PATH)}"
+        if settings.PUBLIC_URL
+        else request.build_absolute_uri(path)
+    )
 
 
 def _target(request: HttpRequest) -> str:

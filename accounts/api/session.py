@@ -105,7 +105,9 @@ def session_of(request: Request) -> dict[str, Any]:
         "clusters": [],
         "login_methods": {
             "password": settings.LOCAL_LOGIN,
-            "provider": {"text": settings.OIDC_BUTTON_TEXT, "url": "/oidc/login/"} if settings.OIDC_ISSUER else None,
+            "provider": {"text": settings.OIDC_BUTTON_TEXT, "url": f"{settings.BASE_PATH}/oidc/login/"}
+            if settings.OIDC_ISSUER
+            else None,
         },
     }
     if settings.DEMO:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -99,7 +100,9 @@ class TokenView(PasswordView):
     def post(self, request: Request) -> Response:
         """Make a token with a user name and a password."""
         TokenWishSerializer(data=request.data).is_valid(raise_exception=True)
-        return created(new_token(self.authenticated(request), request.data), "/api/v1/auth/tokens/")
+        return created(
+            new_token(self.authenticated(request), request.data), f"{settings.BASE_PATH}/api/v1/auth/tokens/"
+        )
 
 
 class TokenListView(GenericAPIView[TokenDetails]):

@@ -10,6 +10,7 @@ import {
 } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
 import { parseAuditFilters } from "@/lib/url/audit-filters";
+import { basePath } from "@/lib/url/base-path";
 import { parseDecisionFilters } from "@/lib/url/decision-filters";
 import { parseGpuFilters } from "@/lib/url/gpu-filters";
 import { parseNodeFilters } from "@/lib/url/node-filters";
@@ -231,6 +232,7 @@ const routeTree = rootRoute.addChildren([
 export function createAppRouter(queries: QueryClient) {
   return createRouter({
     routeTree,
+    basepath: basePath || "/",
     context: { queries },
     defaultPreload: "intent",
     scrollRestoration: true,

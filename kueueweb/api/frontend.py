@@ -26,4 +26,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @lru_cache(maxsize=1)
 def _read(page: Path, changed_at: int) -> bytes:
-    return page.read_bytes()
+    """With its links below BASE_PATH, which its scripts find in its head."""
+    text = page.read_text(encoding="utf-8").replace('="/static/', f'="{settings.STATIC_URL}')
+    return text.replace('name="base-path" content=""', f'name="base-path" content="{settings.BASE_PATH}"').encode()

@@ -21,7 +21,7 @@ def no_store(handler: Handler) -> Handler:
 
     def handle(request: HttpRequest) -> HttpResponse:
         response = handler(request)
-        if request.path.startswith(("/api/", "/metrics")):
+        if request.path_info.startswith(("/api/", "/metrics")):
             response.headers.setdefault("Cache-Control", "no-store")
         return response
 
@@ -37,7 +37,7 @@ class CompressedAnswers(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Django's rule, where it may be applied."""
-        whole = not request.path.startswith("/api/") or request.path.startswith("/api/v1/auth/")
+        whole = not request.path_info.startswith("/api/") or request.path_info.startswith("/api/v1/auth/")
         return response if whole or response.has_header("ETag") else super().process_response(request, response)
 
 

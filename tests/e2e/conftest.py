@@ -9,7 +9,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +126,8 @@ class Stack:
     supervisor: Supervisor
     spans: Receiver
     """Where the traces of submissions go."""
+    environment: Mapping[str, str]
+    """What its processes are told."""
 
 
 @pytest.fixture(scope="session")
@@ -160,7 +162,7 @@ def stack() -> Iterator[Stack]:
         wait_until(lambda: answers(address), supervisor)
         admin = Api(address, "admin")
         wait_until(lambda: len(admin.get("nodes/?limit=10")["results"]) == 6, supervisor)
-        yield Stack(address, supervisor, spans)
+        yield Stack(address, supervisor, spans, told)
 
 
 @pytest.fixture(scope="session")

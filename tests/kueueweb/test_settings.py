@@ -50,6 +50,8 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
         ("DATABASE_URL", "postgresql://kueueweb:change-me@postgres:5432/kueueweb", "The password in DATABASE_URL"),
         ("REDIS_URL", "redis://:change-me@redis:6379/0", "The password in REDIS_URL is a placeholder"),
         ("BEHIND_TLS_PROXY", "true", "TRUSTED_PROXIES is empty"),
+        ("BASE_PATH", "kueueweb", "a path such as /kueueweb"),
+        ("FRAME_ANCESTORS", "*", "origins such as https://portal.example.org"),
         ("TRUSTED_PROXIES", "the-proxy", "addresses or networks such as 10.0.0.7"),
         ("OIDC_ISSUER", "http://login.company.org", "a URL like https://login.company.org/realms/main"),
         ("OIDC_ISSUER", "https://login.example.com", "OIDC_ISSUER is a placeholder"),

@@ -1,6 +1,7 @@
 /** Who did what, when and from where. */
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import type { AuditFilters } from "@/lib/url/audit-filters";
+import { basePath } from "@/lib/url/base-path";
 import { after, answer, api } from "./client";
 
 const PAGE_SIZE = 100;
@@ -20,5 +21,5 @@ export function auditQuery(cluster: string, filters: AuditFilters) {
 
 /** The address of the same as a file. */
 export function auditExport(cluster: string, filters: AuditFilters, format: "csv" | "jsonl"): string {
-  return `/api/v1/audit/export/?${new URLSearchParams({ cluster, ...filters, as: format })}`;
+  return `${basePath}/api/v1/audit/export/?${new URLSearchParams({ cluster, ...filters, as: format })}`;
 }

@@ -1,6 +1,7 @@
 /** The one door to the REST API, typed by its OpenAPI document: cookies, CSRF, and errors as the server located them. */
 import { t } from "@lingui/core/macro";
 import createClient from "openapi-fetch";
+import { basePath } from "@/lib/url/base-path";
 import type { paths } from "./schema.gen";
 import type { ErrorBody, FieldError } from "./types";
 
@@ -60,7 +61,7 @@ export async function send(request: Request): Promise<Response> {
 }
 
 export const api = createClient<paths>({
-  baseUrl: window.location.origin,
+  baseUrl: `${window.location.origin}${basePath}`,
   credentials: "same-origin",
   fetch: send,
 });

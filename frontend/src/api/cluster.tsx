@@ -3,6 +3,7 @@ import { type Query, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { LiveConnection, type LiveState } from "@/api/live/live";
 import { throttle } from "@/lib/throttle";
+import { basePath } from "@/lib/url/base-path";
 import { sessionKey } from "./session";
 import type { LiveData } from "./types";
 import { workloadKeys } from "./workloads";
@@ -11,7 +12,7 @@ const ClusterContext = createContext<{ cluster: string; live: LiveConnection } |
 
 function liveUrl(cluster: string): string {
   const scheme = window.location.protocol === "https:" ? "wss:" : "ws:";
-  return `${scheme}//${window.location.host}/ws/live/?cluster=${encodeURIComponent(cluster)}`;
+  return `${scheme}//${window.location.host}${basePath}/ws/live/?cluster=${encodeURIComponent(cluster)}`;
 }
 
 /** Opens the one socket of this tab for the cluster, and keeps lists in step with what it says. */

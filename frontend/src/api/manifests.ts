@@ -1,11 +1,12 @@
 /** Manifests: YAML in and out, which the typed client does not speak. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { basePath } from "@/lib/url/base-path";
 import { send } from "./client";
 import type { ApplyResult, Preview } from "./types";
 import { type WorkloadReference, workloadKeys } from "./workloads";
 
 function address(path: string, query: Record<string, string>): string {
-  return `${window.location.origin}/api/v1/manifests/${path}?${new URLSearchParams(query)}`;
+  return `${window.location.origin}${basePath}/api/v1/manifests/${path}?${new URLSearchParams(query)}`;
 }
 
 /** The workload as Kueue's YAML. */
@@ -22,7 +23,7 @@ export function usePreview(cluster: string) {
   return useMutation({
     mutationFn: async (manifest: string): Promise<Preview> => {
       const request = new Request(
-        `${window.location.origin}/api/v1/preview/?${new URLSearchParams({ cluster })}`,
+        `${window.location.origin}${basePath}/api/v1/preview/?${new URLSearchParams({ cluster })}`,
         { method: "POST", headers: { "Content-Type": "application/yaml" }, body: manifest },
       );
       return (await send(request)).json() as Promise<Preview>;

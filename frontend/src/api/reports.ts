@@ -1,5 +1,6 @@
 /** Reports on what was, as the server counts them. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { basePath } from "@/lib/url/base-path";
 import { answer, api } from "./client";
 import type { components, paths } from "./schema.gen";
 
@@ -42,5 +43,5 @@ export function reportCsvUrl(cluster: string, selection: ReportSelection): strin
   const { by = [], ...query } = queryOf(cluster, selection);
   const search = new URLSearchParams({ ...query, output: "csv" });
   for (const name of by) search.append("by", name);
-  return `/api/v1/reports/${selection.kind}/?${search}`;
+  return `${basePath}/api/v1/reports/${selection.kind}/?${search}`;
 }

@@ -6,6 +6,7 @@ import {
   useMutation,
   useQueryClient,
 } from "@tanstack/react-query";
+import { basePath } from "@/lib/url/base-path";
 import type { WorkloadFilters, WorkloadGroup } from "@/lib/url/workload-filters";
 import { after, answer, api } from "./client";
 import type { paths } from "./schema.gen";
@@ -151,7 +152,7 @@ export function podLogUrl(
 ): string {
   const path = [namespace, name, "pods", pod, "log"].map(encodeURIComponent).join("/");
   const query = new URLSearchParams({ cluster, container, follow: "true", tail: "2000" });
-  return `${window.location.origin}/api/v1/workloads/${path}/?${query}`;
+  return `${window.location.origin}${basePath}/api/v1/workloads/${path}/?${query}`;
 }
 
 export type WorkloadAction =

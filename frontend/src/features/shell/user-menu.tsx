@@ -7,6 +7,7 @@ import { isClusterAdmin, useLogout } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon } from "@/components/icon";
 import { chooseLanguage, LANGUAGES, type Language } from "@/lib/language";
+import { basePath } from "@/lib/url/base-path";
 
 function describeRoles(session: Session): string {
   if (isClusterAdmin(session)) return t`Cluster admin`;
@@ -65,7 +66,7 @@ export function UserMenu({ session, onShortcuts }: { session: Session; onShortcu
           <Trans>Keyboard shortcuts</Trans>
         </Menu.Item>
         {session.user?.may_use_admin && (
-          <Menu.Item component="a" href="/admin/" leftSection={<Icon name="edit" size={16} />}>
+          <Menu.Item component="a" href={`${basePath}/admin/`} leftSection={<Icon name="edit" size={16} />}>
             <Trans>Admin</Trans>
           </Menu.Item>
         )}
