@@ -14,6 +14,7 @@ import pytest
 from django.contrib.auth.models import User
 from websockets.exceptions import InvalidHandshake
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from kueueweb.embedded.sockets import free_port
 from tests.acceptance.processes import Processes, wait_for
@@ -110,11 +111,15 @@ def test_all_of_it_is_below_the_path(visitor: Visitor) -> None:
     cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in visitor.cookies)
     address = visitor.server.replace("http:", "ws:")
     with connect(
-        f"{address}{PREFIX}/ws/live/?cluster=default", additional_headers={"Cookie": cookies}, origin=visitor.server
+        f"{address}{PREFIX}/ws/live/?cluster=default",
+        additional_headers={"Cookie": cookies},
+        origin=Origin(visitor.server),
     ) as socket:
         assert socket.ping().wait(60), "it lives"
     with pytest.raises(InvalidHandshake):
-        connect(f"{address}/ws/live/?cluster=default", additional_headers={"Cookie": cookies}, origin=visitor.server)
+        connect(
+            f"{address}/ws/live/?cluster=default", additional_headers={"Cookie": cookies}, origin=Origin(visitor.server)
+        )
 
     for beside in ("/workloads", "/api/v1/session/", f"{PREFIX}x/", "/static/favicon.svg"):
         assert visitor.ask(beside)[0] == 404
