@@ -180,9 +180,15 @@ class Binder:
         return 1
 
     def _is_pinned(self, pod: JsonObject) -> bool:
-        """Whether HAMi's scheduler binds the pod. Its webhook has not seen one that was made before it was to."""
+        """Whether HAMi's scheduler binds the pod. Its webhook has not seen one that was made before it was to.
+
+        One that names another scheduler than the cluster's own is left to that one whatever the setting is now: without
+        its gate that scheduler binds it, so we must not.
+        """
         labels = pod["metadata"].get("labels") or {}
-        return self._cluster.hami_binds and labels.get(HAMI_WEBHOOK_LABEL) != HAMI_KEEPS_AWAY
+        if labels.get(HAMI_WEBHOOK_LABEL) == HAMI_KEEPS_AWAY:
+            return False
+        return self._cluster.hami_binds or _scheduler_of(pod) != DEFAULT_SCHEDULER
 
     def _pin(self, pod: JsonObject, patch: JsonObject, ungate: JsonObject | None, placement: PodPlacement) -> int:
         """Leave a pod to HAMi's scheduler, on its node and its devices alone.
@@ -192,7 +198,7 @@ class Binder:
         """
         if ungate is None:
             return 0
-        if (pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER:
+        if _scheduler_of(pod) == DEFAULT_SCHEDULER:
             raise ClusterError(
                 0, "NotGivenToHami",
                 "HAMi's webhook has not given it to HAMi's scheduler. Let the webhook see pods of this namespace, then "
@@ -252,6 +258,10 @@ class Binder:
             and live["metadata"]["uid"] == pod["metadata"]["uid"]
             and live["spec"].get("nodeName") == node
         )
+
+
+def _scheduler_of(pod: JsonObject) -> str:
+    return pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
 
 
 def _may_be_of(pod: JsonObject, row: Workload, replicas: Replicas) -> bool:

@@ -288,7 +288,8 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     const applied = { dry_run: true, objects: [], warnings: [], skipped: [] };
     return answer(response, { result: applied, currency: "EUR", workloads: [] });
   }
-  if (kind === "drift") return answer(response, page([]));
+  if (kind === "drift" || kind === "published-devices" || kind === "served-objects")
+    return answer(response, page([]));
   if (kind === "devices") return answer(response, page([]));
   if (kind === "fragmentation") {
     const report = {

@@ -160,6 +160,12 @@ const shadowRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/records/shadow"), "ShadowRoute"),
 });
 
+const clusterRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/cluster",
+  component: lazyRouteComponent(() => import("@/routes/records/cluster"), "ClusterRoute"),
+});
+
 const auditRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/audit",
@@ -220,6 +226,7 @@ const routeTree = rootRoute.addChildren([
     localQueueRoute,
     decisionsRoute,
     shadowRoute,
+    clusterRoute,
     auditRoute,
     reportsRoute,
     notificationsRoute,

@@ -149,6 +149,8 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET device-usage/": (EVERYBODY, None),
     "GET devices/{uuid}/samples/": (EVERYBODY, None),
     "GET drift/": (EVERYBODY, None),
+    "GET published-devices/": (EVERYBODY, None),
+    "GET served-objects/problems/": (EVERYBODY, None),
     "GET fragmentation/": (EVERYBODY, None),
     "GET history/": (EVERYBODY, None),
     "GET nodes/{name}/pods/": (EVERYBODY, None),

@@ -54,6 +54,8 @@ ENDPOINTS = (
     "nodes/node-0/",
     "nodes/node-0/pods/",
     "prices/",
+    "published-devices/",
+    "served-objects/problems/",
     "overview/",
     "multikueue-clusters/",
     "multikueue-configs/",

@@ -1152,6 +1152,23 @@ export interface paths {
         patch: operations["provisioning_request_configs_partial_update"];
         trace?: never;
     };
+    "/api/v1/published-devices/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The devices that drivers publish for claims (DRA), by node and name. */
+        get: operations["published_devices_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/reports/{kind}/": {
         parameters: {
             query?: never;
@@ -1358,6 +1375,23 @@ export interface paths {
         };
         /** @description The cycles that decided something; for those who may see everything. */
         get: operations["scheduling_cycles_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/served-objects/problems/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Kueue's objects in the cluster that could not be taken from there, or told to it. */
+        get: operations["served_objects_problems_list"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3715,6 +3749,13 @@ export interface components {
             /** @description How many rows there are; with `total=true`. */
             total?: number;
         };
+        PaginatedPublishedDeviceList: {
+            results: components["schemas"]["PublishedDevice"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
+        };
         PaginatedResourceFlavorList: {
             results: components["schemas"]["ResourceFlavor"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -3752,6 +3793,13 @@ export interface components {
         };
         PaginatedSchedulingCycleList: {
             results: components["schemas"]["SchedulingCycle"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
+        };
+        PaginatedServedObjectProblemList: {
+            results: components["schemas"]["ServedObjectProblem"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
             /** @description How many rows there are; with `total=true`. */
@@ -4517,6 +4565,26 @@ export interface components {
             };
             pod_set_merge_policy?: string;
         };
+        /** @description A device of a ResourceSlice. */
+        PublishedDevice: {
+            driver: string;
+            pool: string;
+            name: string;
+            /** @description Empty for a device that is not bound to one node. */
+            node: string;
+            /** @description The DeviceClasses whose selectors choose it. */
+            device_classes: string[];
+            attributes: {
+                [key: string]: string;
+            };
+            capacity: {
+                [key: string]: string;
+            };
+            /** @description namespace/name of the ResourceClaim that holds it; `another namespace` for those who may not see it; empty: it is free. */
+            claim: string;
+            /** @description Its pool is complete, and no taint keeps new pods away. */
+            usable: boolean;
+        };
         /** @description A ClusterQueue that uses what is lacking. */
         QueueHolder: {
             flavor: string;
@@ -4957,6 +5025,21 @@ export interface components {
          * @enum {string}
          */
         ScopeEnum: "metrics" | "read" | "submit" | "administer";
+        /** @description An object of Kueue in the cluster that is not as ours, and why. */
+        ServedObjectProblem: {
+            kind: string;
+            namespace: string;
+            name: string;
+            /** @description What was refused, in the words of the side that refused it. */
+            problem: string;
+            /** @description How often it was tried. */
+            failures: number;
+            /**
+             * Format: date-time
+             * @description When it is tried again; null: when it changes.
+             */
+            retry_at: string | null;
+        };
         /** @description A machine's account. Its roles are bound as those of a user of this name. */
         ServiceAccount: {
             name: string;
@@ -17087,6 +17170,90 @@ export interface operations {
             };
         };
     };
+    published_devices_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                driver?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+                node?: string;
+                /** @description Count all rows, too. */
+                total?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedPublishedDeviceList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     reports_retrieve: {
         parameters: {
             query?: {
@@ -19690,6 +19857,88 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PaginatedSchedulingCycleList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    served_objects_problems_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedServedObjectProblemList"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */

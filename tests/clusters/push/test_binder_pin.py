@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import DeviceBinding
 from accounts.services.cluster_settings import set_device_binding
-from clusters.client import NODES, JsonObject
+from clusters.client import NODES, PODS, JsonObject
 from gpus.api.reads import drifts
 from gpus.models import DeviceAllocation
 from tests.clusters.hami_scheduler import HELD, LOCK, HamiScheduler, given_to_hami
@@ -87,3 +87,22 @@ def test_a_pod_that_was_made_for_us_is_bound_by_us(system: System) -> None:
     pod = pod_of(system, "one")
     assert pod["metadata"]["labels"]["hami.io/webhook"] == "ignore"
     assert pod["spec"]["nodeName"] == DeviceAllocation.objects.get().node.name
+
+
+def test_a_pod_that_was_given_to_hami_is_bound_by_hami_alone(pinned: System) -> None:
+    """Set to `bind` while such a pod waits at its gate, both would bind it: HAMi's scheduler sees it ungated."""
+    held = submit(pinned, "one")
+    set_device_binding(pinned.cluster, DeviceBinding.BIND)
+    pinned.cluster.refresh_from_db()
+    first = pod_of(pinned, "one")["metadata"]
+    pinned.client.delete(PODS, first["namespace"], first["name"])  # its job makes another from the same template
+    pinned.advance(3)
+    pinned.push()
+    pod = pod_of(pinned, "one")
+    assert (pod["metadata"]["name"] != first["name"], pod["spec"]["schedulerName"]) == (True, "hami-scheduler")
+    assert not pod["spec"].get("schedulingGates")
+    assert "nodeName" not in pod["spec"], "HAMi's scheduler binds it"
+    (given,) = HamiScheduler(pinned.client, device_policy="binpack").run(pinned.now()).values()
+    assert given.startswith(f"{held.device_uuid},NVIDIA,4000,30:")
+    pinned.push()
+    assert pod_of(pinned, "one")["spec"]["nodeName"] == held.node.name

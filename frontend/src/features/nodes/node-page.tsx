@@ -21,6 +21,7 @@ import { NodeAmounts } from "./node-amounts";
 import { NodeStateBadge } from "./node-columns";
 import { NodeConditions } from "./node-conditions";
 import { NodePods } from "./node-pods";
+import { PublishedDevices } from "./published-devices";
 
 export interface NodePageProps {
   name: string;
@@ -97,6 +98,7 @@ function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
         <Stack gap="md">
           <NodeAmounts node={node} />
           {devices}
+          <PublishedDevices node={node.name} />
           <NodePods node={node.name} />
         </Stack>
       </Grid.Col>

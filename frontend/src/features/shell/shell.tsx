@@ -6,7 +6,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useRouter } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { useCluster, useLive } from "@/api/cluster";
-import { mayAudit } from "@/api/session";
+import { isClusterAdmin, mayAudit } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon, type IconName } from "@/components/icon";
 import { ClusterSwitcher } from "./cluster-switcher";
@@ -33,6 +33,8 @@ const pages = () =>
   ] as const satisfies { to: string; label: string; icon: IconName }[];
 
 const shadowPage = () => ({ to: "/shadow", label: t`Shadow`, icon: "decisions" }) as const;
+
+const clusterPage = () => ({ to: "/cluster", label: t`Cluster`, icon: "nodes" }) as const;
 
 const auditPage = () => ({ to: "/audit", label: t`Audit`, icon: "audit" }) as const;
 
@@ -89,6 +91,7 @@ export function Shell({ session }: { session: Session }) {
             {[
               ...pages(),
               ...(shadowed ? [shadowPage()] : []),
+              ...(isClusterAdmin(session) ? [clusterPage()] : []),
               ...(mayAudit(session) ? [auditPage(), usersPage()] : []),
             ].map((page) => (
               <Link

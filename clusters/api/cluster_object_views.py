@@ -1,0 +1,139 @@
+"""Objects of the cluster as the watcher saw them: devices that drivers publish, and Kueue's objects that do not agree
+with ours."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scope import ClusterView
+from queues.models import ClusterObject, ServedObject
+from scheduling.devices.claims.cel import CelError
+from scheduling.devices.claims.matching import selects, variables
+from scheduling.devices.claims.objects import DeviceId
+from scheduling.devices.claims.reading import read_class, read_pools, read_taken
+
+_ATTRIBUTE_KINDS = ("string", "int", "bool", "version", "strings", "ints", "bools", "versions")
+
+
+class PublishedDeviceSerializer(serializers.Serializer[Any]):
+    """A device of a ResourceSlice."""
+
+    driver = serializers.CharField()
+    pool = serializers.CharField()
+    name = serializers.CharField()
+    node = serializers.CharField(allow_blank=True, help_text="Empty for a device that is not bound to one node.")
+    device_classes = serializers.ListField(
+        child=serializers.CharField(), help_text="The DeviceClasses whose selectors choose it."
+    )
+    attributes = serializers.DictField(child=serializers.CharField())
+    capacity = serializers.DictField(child=serializers.CharField())
+    claim = serializers.CharField(
+        allow_blank=True,
+        help_text="namespace/name of the ResourceClaim that holds it; `another namespace` for those who may not see "
+        "it; empty: it is free.",
+    )
+    usable = serializers.BooleanField(help_text="Its pool is complete, and no taint keeps new pods away.")
+
+
+class ServedObjectProblemSerializer(serializers.Serializer[Any]):
+    """An object of Kueue in the cluster that is not as ours, and why."""
+
+    kind = serializers.CharField()
+    namespace = serializers.CharField(allow_blank=True)
+    name = serializers.CharField()
+    problem = serializers.CharField(help_text="What was refused, in the words of the side that refused it.")
+    failures = serializers.IntegerField(help_text="How often it was tried.")
+    retry_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again; null: when it changes.")
+
+
+class PublishedDevicesView(ClusterView):
+    """`published-devices/`."""
+
+    serializer_class = PublishedDeviceSerializer
+    queryset = ClusterObject.objects.none()
+
+    @extend_schema(
+        parameters=[OpenApiParameter("node", str), OpenApiParameter("driver", str)],
+        responses=PublishedDeviceSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        """The devices that drivers publish for claims (DRA), by node and name."""
+        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        rows = ClusterObject.objects.filter(
+            cluster=self.cluster, kind__in=("DeviceClass", "ResourceSlice", "ResourceClaim")
+        )
+        holders: dict[DeviceId, str] = {}
+        visible = self.access.visible_namespaces()
+        for kind, namespace, name, manifest in rows.values_list("kind", "namespace", "name", "manifest"):
+            found[kind].append(manifest)
+            if kind == "ResourceClaim":
+                seen = visible is None or namespace in visible
+                holders |= dict.fromkeys(read_taken(manifest), f"{namespace}/{name}" if seen else "another namespace")
+        devices = _devices(found["ResourceSlice"], found["DeviceClass"], holders)
+        wanted = {key: value for key in ("node", "driver") if (value := request.query_params.get(key))}
+        chosen = [each for each in devices if all(each[key] == value for key, value in wanted.items())]
+        return Response({"results": chosen, "next": None})
+
+
+class ServedObjectProblemsView(ClusterView):
+    """`served-objects/problems/`."""
+
+    serializer_class = ServedObjectProblemSerializer
+    queryset = ServedObject.objects.none()
+    keyset = ("kind", "namespace", "name")
+
+    @extend_schema(responses=ServedObjectProblemSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Kueue's objects in the cluster that could not be taken from there, or told to it."""
+        rows = ServedObject.objects.filter(cluster=self.cluster).exclude(problem="")
+        visible = self.access.visible_namespaces()
+        if visible is not None:
+            rows = rows.filter(namespace__in=["", *visible])
+        columns = ("id", "kind", "namespace", "name", "problem", "failures", "retry_at")
+        page = self.paginate_queryset(rows.values(*columns)) or []
+        return self.get_paginated_response([{key: row[key] for key in columns[1:]} for row in page])
+
+
+def _devices(
+    slices: list[dict[str, Any]], classes: list[dict[str, Any]], holders: Mapping[DeviceId, str]
+) -> list[dict[str, Any]]:
+    known = [read_class(each) for each in classes]
+    rows = []
+    for pool in read_pools(slices):
+        for device in pool.devices:
+            names = variables(device)
+            rows.append(
+                {
+                    "driver": device.id.driver,
+                    "pool": device.id.pool,
+                    "name": device.id.name,
+                    "node": device.node,
+                    "device_classes": sorted(each.name for each in known if _chooses(each.selectors, names)),
+                    "attributes": {key: _attribute(value) for key, value in device.attributes.items()},
+                    "capacity": {key: str((value or {}).get("value", "")) for key, value in device.capacity.items()},
+                    "claim": holders.get(device.id, ""),
+                    "usable": pool.complete and not device.tainted,
+                }
+            )
+    return sorted(rows, key=lambda each: (each["node"], each["driver"], each["pool"], each["name"]))
+
+
+def _chooses(selectors: tuple[str, ...], names: Mapping[str, Any]) -> bool:
+    try:
+        return selects(selectors, names)
+    except CelError:
+        return False
+
+
+def _attribute(value: Mapping[str, Any]) -> str:
+    found = next((value[kind] for kind in _ATTRIBUTE_KINDS if value.get(kind) is not None), "")
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return ", ".join(map(str, found)) if isinstance(found, list) else str(found)

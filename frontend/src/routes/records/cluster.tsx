@@ -1,0 +1,5 @@
+import { ClusterPage } from "@/features/cluster/cluster-page";
+
+export function ClusterRoute() {
+  return <ClusterPage />;
+}
