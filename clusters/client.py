@@ -61,6 +61,9 @@ class Kind:
 
 
 EVENTS: Final = Kind("v1", "Event", "events")
+CUSTOM_RESOURCES: Final = Kind(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
 LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
 NAMESPACES: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)

@@ -16,6 +16,7 @@ from prometheus_client import Histogram, generate_latest
 
 from clusters.client import ClusterError
 from clusters.webhook.admission import PATHS, Admission
+from clusters.webhook.conversion import CONVERT, answer_conversion
 from clusters.webhook.reviews import BadReview, read_review, write_review
 
 _log = logging.getLogger(__name__)
@@ -37,7 +38,8 @@ _SECONDS: Final = Histogram(
 
 
 class WebhookApplication:
-    """ASGI 3: POST of an AdmissionReview to each of the rules' paths, GET /healthz, /readyz and /metrics.
+    """ASGI 3: POST of an AdmissionReview to each of the rules' paths, of a ConversionReview to `/convert`; GET
+    /healthz, /readyz and /metrics.
 
     What can't be answered for lack of the database or the cluster is a 500: the failurePolicy of the webhook's
     configuration decides then, as if nobody had been there.
@@ -75,14 +77,24 @@ class WebhookApplication:
             return HTTPStatus.OK, b"ok"
         if path == "/metrics":
             return HTTPStatus.OK, generate_latest()
-        if path not in PATHS:
-            return HTTPStatus.NOT_FOUND, f"there are {', '.join(PATHS)}".encode()
+        if path not in (*PATHS, CONVERT):
+            return HTTPStatus.NOT_FOUND, f"there are {', '.join((*PATHS, CONVERT))}".encode()
         if method != "POST":
-            return HTTPStatus.METHOD_NOT_ALLOWED, b"POST an AdmissionReview"
+            return HTTPStatus.METHOD_NOT_ALLOWED, b"POST an AdmissionReview or a ConversionReview"
         body = await _read(receive)
         if body is None:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the limit is {_MAX_BODY_BYTES} bytes".encode()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._review, path, body)
+        answer = self._convert if path == CONVERT else self._review
+        return await asyncio.get_running_loop().run_in_executor(self._threads, answer, path, body)
+
+    @staticmethod
+    def _convert(path: str, body: bytes) -> tuple[int, bytes]:
+        """It needs neither the database nor the cluster."""
+        try:
+            with _SECONDS.labels(path, "answered").time():
+                return HTTPStatus.OK, answer_conversion(body)
+        except BadReview as mistake:
+            return HTTPStatus.BAD_REQUEST, str(mistake).encode()
 
     def _review(self, path: str, body: bytes) -> tuple[int, bytes]:
         close_old_connections()

@@ -17,6 +17,7 @@ from clusters.jobs.registry import KINDS
 from clusters.served.contents import WITH_FINALIZER
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.admission import MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS
+from clusters.webhook.conversion import CONVERT
 from clusters.webhook.kueue_objects import MUTATE_KUEUE, VALIDATE_KUEUE
 from clusters.webhook.reviews import CREATE, UPDATE
 from queues.manifests import kueue_keys as keys
@@ -70,6 +71,14 @@ def webhook_configurations(target: Target) -> list[tuple[Kind, JsonObject]]:
         webhook["reinvocationPolicy"] = "Never"
     return [(MUTATING_WEBHOOKS, _object(MUTATING_WEBHOOKS, mutating)),
             (VALIDATING_WEBHOOKS, _object(VALIDATING_WEBHOOKS, validating))]  # fmt: skip
+
+
+def conversion(target: Target) -> JsonObject:
+    """`spec.conversion` of the definitions of Kueue's objects."""
+    return {
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": target.client_config(CONVERT), "conversionReviewVersions": ["v1"]},
+    }
 
 
 def _defaulted(kind: JobKind) -> Sequence[str]:

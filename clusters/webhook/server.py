@@ -16,10 +16,11 @@ import uvicorn
 from django.db import DatabaseError, close_old_connections
 
 from accounts.heartbeat import touch_heartbeat
-from clusters.client import ClusterClient, ClusterError
+from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject
+from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.application import Receive, Scope, Send
 from clusters.webhook.certificate_store import CertificateStore
-from clusters.webhook.configurations import Target, webhook_configurations
+from clusters.webhook.configurations import Target, conversion, webhook_configurations
 
 _log = logging.getLogger(__name__)
 
@@ -62,19 +63,48 @@ class Registers(Protocol):
 
 
 class Registration:
-    """Keeps the webhook configurations of a cluster as they should be, unless nothing there is ours to write."""
+    """Keeps the webhook configurations of a cluster as they should be, unless nothing there is ours to write.
 
-    def __init__(self, client: ClusterClient, target: Target, observes_only: Callable[[], bool]) -> None:
+    Where Kueue's objects are ours to serve, we also convert them between their versions, as Kueue's webhook would.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        target: Target,
+        observes_only: Callable[[], bool],
+        serves_kueue: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._client = client
         self._target = target
         self._observes_only = observes_only
+        self._serves_kueue = serves_kueue
 
     def write(self, authorities: bytes | None) -> None:
         """Raises ClusterError."""
         if self._observes_only():
             return
-        for kind, wanted in webhook_configurations(replace(self._target, authorities=authorities)):
+        target = replace(self._target, authorities=authorities)
+        for kind, wanted in webhook_configurations(target):
             self._client.apply(kind, wanted)
+        if self._serves_kueue():
+            self._convert(conversion(target))
+
+    def _convert(self, wanted: JsonObject) -> None:
+        """Tell the definitions with several versions who converts their objects."""
+        for kinds in KUEUE_KINDS.values():
+            name = f"{kinds[0].plural}.{GROUP}"
+            found = self._client.get(CUSTOM_RESOURCES, "", name)
+            if found is None or len(found["spec"].get("versions") or ()) < 2:
+                continue
+            there = found["spec"].get("conversion") or {}
+            where = (there.get("webhook") or {}).get("clientConfig") or {}
+            ours = wanted["webhook"]["clientConfig"]
+            if there.get("strategy") == wanted["strategy"] and ours.items() <= where.items():
+                continue
+            config = {**dict.fromkeys(where), **ours}  # a merge patch: what is not ours goes
+            told = {**wanted, "webhook": {**wanted["webhook"], "clientConfig": config}}
+            self._client.patch(CUSTOM_RESOURCES, "", name, {"spec": {"conversion": told}})
 
 
 class WebhookServer:

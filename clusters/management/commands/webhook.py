@@ -65,7 +65,8 @@ class Command(BaseCommand):
             client = client_for(cluster)
             surroundings = ClusterSurroundings(cluster, client, frozenset(settings.WEBHOOK_TRUSTED_USERS))
             written = not options["no_register"]
-            registration = Registration(client, target, surroundings.observes_only) if written else None
+            asked = (surroundings.observes_only, surroundings.serves_kueue)
+            registration = Registration(client, target, *asked) if written else None
             application = WebhookApplication(Admission(surroundings))
             certificates = _answered(_certificates(client, target, options))
             server = WebhookServer(application, listening, certificates, registration)
