@@ -1,3 +1,6 @@
+from collections.abc import Sequence
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -5,17 +8,26 @@ class ClustersConfig(AppConfig):
     name = "clusters"
 
     def ready(self) -> None:
-        """Register the kinds of jobs wherever jobs are read and permitted."""
+        """Register the kinds of jobs wherever jobs are read and permitted, and the statuses that we know."""
         from accounts.services.access import SUBMITTABLE_KINDS
         from accounts.services.object_status import STATUS_READERS
         from clusters.jobs.reading import reader_of
         from clusters.jobs.registry import JOB_KINDS
-        from clusters.multikueue.status import check_statuses, worker_statuses
+        from clusters.multikueue.status import worker_statuses
         from queues.manifests.job_workloads import JOB_READERS
 
         STATUS_READERS["MultiKueueCluster"] = worker_statuses
-        STATUS_READERS["AdmissionCheck"] = check_statuses
+        STATUS_READERS["AdmissionCheck"] = _check_statuses
 
         for kind in JOB_KINDS.values():
             JOB_READERS[kind.api_version, kind.kind] = reader_of(kind)
             SUBMITTABLE_KINDS.add(kind.kind)
+
+
+def _check_statuses(cluster: Any, rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each check has one controller, which may be one of ours."""
+    from clusters.multikueue.status import check_statuses
+    from clusters.push.check_status import admission_check_statuses
+
+    both = zip(check_statuses(cluster, rows), admission_check_statuses(cluster, rows), strict=True)
+    return [by_multikueue or by_provisioning for by_multikueue, by_provisioning in both]

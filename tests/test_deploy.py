@@ -80,8 +80,12 @@ def test_the_watcher_may_read_all_that_it_mirrors_of_another_scheduler() -> None
 
 def test_the_push_may_write_all_kueue_objects_that_it_serves_and_the_status_of_some() -> None:
     documents = list(yaml.safe_load_all((FOLDER / "served.yaml").read_text()))
-    role, binding = documents
+    role, converter, converts, binding = documents
     assert [subject["name"] for subject in binding["subjects"]] == ["kueueweb-push"]
+    assert [subject["name"] for subject in converts["subjects"]] == ["kueueweb-webhook"]
+    [definitions] = converter["rules"]
+    assert set(definitions["resourceNames"]) == {f"{kinds[0].plural}.{GROUP}" for kinds in KUEUE_KINDS.values()}
+    assert definitions["verbs"] == ["get", "patch"]
     objects, statuses = role["rules"][:2]
     assert set(objects["resources"]) == {kinds[0].plural for kinds in KUEUE_KINDS.values()}
     assert {"create", "update", "patch", "delete"} <= set(objects["verbs"])

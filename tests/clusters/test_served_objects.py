@@ -15,13 +15,16 @@ from queues.models import (
     Cohort,
     FlavorQuota,
     LocalQueue,
+    ProvisioningRequestConfig,
     ResourceFlavor,
     ServedObject,
+    Topology,
     WorkloadPriorityClass,
 )
 from queues.services.configuration import apply_json, delete_object
 from tests.clusters.kueue_cluster import V1BETA1, V1BETA2
 from tests.clusters.served_cluster import ServedCluster, configure, queue_spec
+from tests.factories import make_workload
 from tests.simulated_cluster import ServerThread, make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -149,6 +152,63 @@ def test_the_status_of_queues_is_written_as_by_kueue(server: ServerThread) -> No
     usage = [{"name": "plain", "resources": [{"name": "cpu", "total": "0", "borrowed": "0"}]}]
     assert status["flavorsUsage"] == status["flavorsReservation"] == usage
     assert served.get("LocalQueue", "local", "team")["status"]["conditions"][0]["status"] == "True"
+
+
+def test_checks_that_we_answer_say_whether_they_can_be_asked(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    ours = {"controllerName": "kueue.x-k8s.io/provisioning-request"}
+    reference = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "burst"}
+    served.apply("AdmissionCheck", "nodes", {"spec": {**ours, "parameters": reference}})
+    served.apply("AdmissionCheck", "bare", {"spec": ours})
+    served.apply("AdmissionCheck", "budget", {"spec": {"controllerName": "example.com/budget"}})
+    served.settle()
+    assert _active(served, "nodes") == (
+        "False", "BadParametersRef", 'ProvisioningRequestConfig.kueue.x-k8s.io "burst" not found'
+    )  # fmt: skip
+    assert _active(served, "bare") == ("False", "BadParametersRef", "missing parameters reference")
+    assert "status" not in served.get("AdmissionCheck", "budget"), "its own controller says that"
+    served.apply("ProvisioningRequestConfig", "burst", {"spec": {"provisioningClassName": "check-capacity"}})
+    served.settle()
+    assert _active(served, "nodes") == ("True", "Active", "The admission check is active")
+    assert ProvisioningRequestConfig.objects.get().provisioning_class_name == "check-capacity"
+
+
+def _active(served: ServedCluster, name: str) -> tuple[str, str, str]:
+    [found] = served.get("AdmissionCheck", name)["status"]["conditions"]
+    assert found["observedGeneration"] == 1
+    return found["status"], found["reason"], found["message"]
+
+
+def test_a_topology_goes_both_ways(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    served.apply("Topology", "racks", {"spec": {"levels": levels}})
+    served.settle()
+    row = Topology.objects.get()
+    assert row.levels == ["rack", "kubernetes.io/hostname"]
+    Topology.objects.create(cluster=served.cluster, name="blocks", levels=["block"], created_at=row.created_at)
+    served.settle()
+    assert served.get("Topology", "blocks")["spec"]["levels"] == [{"nodeLabel": "block"}]
+    served.delete("Topology", "racks")
+    served.settle()
+    assert not Topology.objects.filter(name="racks").exists()
+
+
+def test_an_object_gets_one_status_write_in_a_second(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    served.advance(2)
+    for number in range(1, 4):
+        make_workload(served.cluster, f"w-{number}", {"cpu": "5"}, queue_name="local")
+        served.engine.run()
+        served.push()
+    assert served.get("ClusterQueue", "main")["status"]["pendingWorkloads"] == 1, "the others came within the second"
+    served.advance(2)
+    served.push()
+    assert served.get("ClusterQueue", "main")["status"]["pendingWorkloads"] == 3
 
 
 def test_what_we_cannot_take_stays_as_it_was_and_says_why(server: ServerThread) -> None:
