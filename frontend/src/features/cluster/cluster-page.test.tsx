@@ -9,8 +9,9 @@ import { ClusterPage } from "./cluster-page";
 const session = (admin: boolean): Session => ({
   authenticated: true,
   user: { username: "ada", is_cluster_admin: admin, may_use_admin: admin },
-  roles: [],
+  roles: [{ role: "admin", namespace: "research", cohort: null, cluster: null }],
   clusters: [],
+  login_methods: { password: true, provider: null },
 });
 
 const cluster = {

@@ -1,4 +1,6 @@
 /** What an operator sets of the cluster on screen, each with what follows from it; and what does not agree with it. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Alert, Button, Group, Radio, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
@@ -20,39 +22,36 @@ interface Choice {
   warning: string;
 }
 
-const MODES: Record<NonNullable<ClusterSettings["mode"]>, Choice> = {
+const modes = (): Record<NonNullable<ClusterSettings["mode"]>, Choice> => ({
   observe: {
-    label: "Observe",
-    meaning: "Another Kueue decides. Everything is shown, nothing is written to the cluster.",
-    warning: "From now on our rows follow the cluster's Kueue. Objects here that it does not have go.",
+    label: t`Observe`,
+    meaning: t`Another Kueue decides. Everything is shown, nothing is written to the cluster.`,
+    warning: t`From now on our rows follow the cluster's Kueue. Objects here that it does not have go.`,
   },
   shadow: {
-    label: "Shadow",
-    meaning: "Another Kueue decides, and our scheduler decides beside it. Nothing is written to the cluster.",
-    warning: "From now on our rows follow the cluster's Kueue. Objects here that it does not have go.",
+    label: t`Shadow`,
+    meaning: t`Another Kueue decides, and our scheduler decides beside it. Nothing is written to the cluster.`,
+    warning: t`From now on our rows follow the cluster's Kueue. Objects here that it does not have go.`,
   },
   schedule: {
-    label: "Schedule",
-    meaning: "kueueweb decides: it starts jobs, stops them and places their pods.",
-    warning:
-      "Stop the cluster's Kueue first. While it runs, nothing is pushed. The procedure is in docs/switching.md.",
+    label: t`Schedule`,
+    meaning: t`kueueweb decides: it starts jobs, stops them and places their pods.`,
+    warning: t`Stop the cluster's Kueue first: while it runs, nothing is pushed. docs/switching.md has the procedure.`,
   },
-};
+});
 
-const BINDINGS: Record<NonNullable<ClusterSettings["device_binding"]>, Choice> = {
+const bindings = (): Record<NonNullable<ClusterSettings["device_binding"]>, Choice> => ({
   bind: {
-    label: "Bind",
-    meaning: "kueueweb binds pods with devices. Of HAMi only the device plugin is needed.",
-    warning:
-      "Pods that HAMi's webhook has given to HAMi's scheduler are still bound by that one: keep it running until they have started. A job that is suspended and resumed makes pods for kueueweb.",
+    label: t`Bind`,
+    meaning: t`kueueweb binds pods with devices. Of HAMi only the device plugin is needed.`,
+    warning: t`Pods that HAMi's webhook has given to HAMi's scheduler are still bound by that one: keep it running until they have started. A job that is suspended and resumed makes pods for kueueweb.`,
   },
   pin: {
-    label: "Pin",
-    meaning: "kueueweb chooses node and devices, HAMi's scheduler binds.",
-    warning:
-      "HAMi's webhook and scheduler must run. A pod that the webhook does not see waits at its gate, and the push worker's log names it. Pods that were made before are still bound by kueueweb.",
+    label: t`Pin`,
+    meaning: t`kueueweb chooses node and devices, HAMi's scheduler binds.`,
+    warning: t`HAMi's webhook and scheduler must run. A pod that the webhook does not see waits at its gate, and the push worker's log names it. Pods that were made before are still bound by kueueweb.`,
   },
-};
+});
 
 export function ClusterPage() {
   const name = useCluster();
@@ -61,11 +60,11 @@ export function ClusterPage() {
   const admin = isClusterAdmin(session);
   return (
     <>
-      <PageHeader title="Cluster" facts={`What kueueweb does with ${name}`} />
+      <PageHeader title={t`Cluster`} facts={t`What kueueweb does with ${name}`} />
       {cluster.isPending && <Skeleton height={320} />}
       {cluster.error !== null && (
         <ErrorState
-          title="The cluster's settings cannot be shown"
+          title={t`The cluster's settings cannot be shown`}
           message={cluster.error.message}
           onRetry={() => void cluster.refetch()}
         />
@@ -73,15 +72,15 @@ export function ClusterPage() {
       {cluster.data !== undefined && (
         <Stack gap="md">
           <Setting
-            title="Who decides"
-            choices={MODES}
+            title={t`Who decides`}
+            choices={modes()}
             current={cluster.data.mode}
             change={(mode) => ({ mode })}
             admin={admin}
           />
           <Setting
-            title="Who binds pods with devices"
-            choices={BINDINGS}
+            title={t`Who binds pods with devices`}
+            choices={bindings()}
             current={cluster.data.device_binding}
             change={(device_binding) => ({ device_binding })}
             admin={admin}
@@ -136,10 +135,11 @@ interface QuestionProps {
 function Question({ choice, title, change, onClose }: QuestionProps) {
   const cluster = useCluster();
   const settings = useClusterSettings(cluster);
+  const { label } = choice;
   return (
     <ConfirmDialog
-      action={`Set ${choice.label}`}
-      target={`in ${cluster}`}
+      action={t`Set ${label}`}
+      target={t`in ${cluster}`}
       pending={settings.isPending}
       error={settings.error}
       onConfirm={() =>
@@ -164,17 +164,17 @@ function Problems() {
   const problems = useInfiniteQuery(servedProblemsQuery(useCluster()));
   const rows = problems.data?.pages.flatMap((page) => page.results) ?? [];
   return (
-    <Panel title="Objects that do not agree" flush>
+    <Panel title={t`Objects that do not agree`} flush>
       {problems.error !== null && (
         <ErrorState
-          title="They cannot be shown"
+          title={t`They cannot be shown`}
           message={problems.error.message}
           onRetry={() => void problems.refetch()}
         />
       )}
       {problems.data !== undefined && rows.length === 0 && (
         <Text p="md" fz="sm" c="var(--kw-muted)">
-          None: Kueue's objects in the cluster and here say the same.
+          <Trans>None: Kueue's objects in the cluster and here say the same.</Trans>
         </Text>
       )}
       {rows.length > 0 && (
@@ -194,7 +194,7 @@ function Problems() {
       {problems.hasNextPage && (
         <Group justify="center" p="sm">
           <Button variant="default" size="xs" onClick={() => void problems.fetchNextPage()}>
-            More
+            <Trans>More</Trans>
           </Button>
         </Group>
       )}

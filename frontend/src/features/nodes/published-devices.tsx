@@ -1,4 +1,6 @@
 /** The devices that drivers publish on a node for claims (DRA), and which claim holds each. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -11,14 +13,22 @@ export function PublishedDevices({ node }: { node: string }) {
   // Most clusters have no such driver; a panel that says so on every node would be in the way.
   if (data === undefined || data.results.length === 0) return null;
   return (
-    <Panel title="Devices for claims" flush>
+    <Panel title={t`Devices for claims`} flush>
       <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>Device</Table.Th>
-            <Table.Th>Classes</Table.Th>
-            <Table.Th>Attributes and capacity</Table.Th>
-            <Table.Th>Claim</Table.Th>
+            <Table.Th>
+              <Trans>Device</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Classes</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Attributes and capacity</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Claim</Trans>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -27,7 +37,7 @@ export function PublishedDevices({ node }: { node: string }) {
               <Table.Td>
                 {device.name}
                 <Text fz="xs" c="var(--kw-muted)">
-                  {device.driver}, pool {device.pool}
+                  {poolOf(device)}
                 </Text>
               </Table.Td>
               <Table.Td>{device.device_classes.join(", ")}</Table.Td>
@@ -41,6 +51,10 @@ export function PublishedDevices({ node }: { node: string }) {
   );
 }
 
+function poolOf({ driver, pool }: PublishedDevice): string {
+  return t`${driver}, pool ${pool}`;
+}
+
 /** What the driver says of it, in one line. */
 export function factsOf({ attributes, capacity }: Pick<PublishedDevice, "attributes" | "capacity">): string {
   return Object.entries({ ...attributes, ...capacity })
@@ -52,5 +66,5 @@ export function factsOf({ attributes, capacity }: Pick<PublishedDevice, "attribu
 /** The claim that holds it, or whether a claim could have it. */
 export function holderOf({ claim, usable }: Pick<PublishedDevice, "claim" | "usable">): string {
   if (claim !== "") return claim;
-  return usable ? "Free" : "Not usable: tainted, or its pool is incomplete";
+  return usable ? t`Free` : t`Not usable: tainted, or its pool is incomplete`;
 }
