@@ -222,7 +222,7 @@ workloads = some.fixed_dictionaries(
 
 @given(workloads)
 def test_workloads_survive_the_way_there_and_back(drawn: Json) -> None:
-    spec = {key: drawn[key] for key in ("priority", "queueName", "active") if key in drawn}
+    spec: Json = {key: drawn[key] for key in ("priority", "queueName", "active") if key in drawn}
     if "class" in drawn:
         spec |= {"priorityClassSource": drawn["class"][0], "priorityClassName": drawn["class"][1]}
     status: Json = {"accumulatedPastExexcutionTimeSeconds": drawn["seconds"]} if "seconds" in drawn else {}
@@ -288,10 +288,10 @@ def test_the_definitions_name_us_where_the_objects_are_ours() -> None:
     with ServerThread(make_simulated()) as server:
         client = connect(server.url)
         versions = [{"name": name, "served": True, "storage": name == "v1beta2"} for name in ("v1beta1", "v1beta2")]
+        kueues = {"service": {"namespace": "kueue-system", "name": "kueue-webhook-service"}}
         for plural, kind, count in (("clusterqueues", "ClusterQueue", 2), ("cohorts", "Cohort", 1)):
             names = {"plural": plural, "kind": kind}
             spec = {"group": "kueue.x-k8s.io", "names": names, "scope": "Cluster", "versions": versions[-count:]}
-            kueues = {"service": {"namespace": "kueue-system", "name": "kueue-webhook-service"}}
             spec["conversion"] = {"strategy": "Webhook", "webhook": {"clientConfig": kueues}}
             named_so = {"name": f"{plural}.kueue.x-k8s.io"}
             client.create(CUSTOM_RESOURCES, {**_HEAD, "metadata": named_so, "spec": spec})
