@@ -25,11 +25,6 @@ JOB: Final = keys.MULTIKUEUE_JOB
 DIGEST: Final = "kueueweb.io/multikueue-spec"
 """Annotation of a copy: by which a workload that has changed since is known."""
 _KEPT: Final = ("name", "namespace", "labels", "annotations")
-_CONTROLLER_LABELS: Final = (
-    "controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
-)  # fmt: skip
-WITHOUT_ADAPTER: Final = frozenset({"Deployment", "CronJob", "SparkApplication"})
-"""Kinds that Kueue's MultiKueue does not send either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +143,7 @@ def job_copy(manifest: Mapping[str, Any], kind: JobKind, uid: str, workload: str
         add_gate(made, keys.ADMISSION_GATE)
     elif kind.stopping is Stopping.SUSPEND:
         kind.suspend(made)
-    if kind.kind == "Job":
-        _forget_controller(made)
+    kind.prepare_for_worker(made)
     return made
 
 
@@ -161,14 +155,6 @@ def _let_worker_manage(job: JsonObject, kind: JobKind) -> None:
     holder = dig(job, *outer)
     if isinstance(holder, dict):
         holder.pop(last, None)
-
-
-def _forget_controller(job: JsonObject) -> None:
-    """What the manager's API server has written of its own Job."""
-    job["spec"].pop("selector", None)
-    labels = dig(job, "spec", "template", "metadata", "labels") or {}
-    for key in _CONTROLLER_LABELS:
-        labels.pop(key, None)
 
 
 def is_ours(obj: Mapping[str, Any], origin: str) -> bool:

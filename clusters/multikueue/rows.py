@@ -14,7 +14,7 @@ from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import dig
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.decisions import Dispatch, Local
-from clusters.multikueue.objects import WITHOUT_ADAPTER, spec_digest
+from clusters.multikueue.objects import spec_digest
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.pod_group import POD, POD_GROUP
@@ -75,7 +75,7 @@ class Case:
         job, kind = self.workload.job, self.kind
         if job is None or kind is None:
             return "No multikueue adapter found"
-        if job.kind in WITHOUT_ADAPTER:
+        if not kind.multikueue:
             return f'No multikueue adapter found for owner kind "{kind.full_name}"'
         if self.workload.annotations.get(keys.ELASTIC_JOB) == "true":
             return "No multikueue adapter found for elastic jobs: remove the annotation kueue.x-k8s.io/elastic-job"

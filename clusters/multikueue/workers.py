@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from clusters.client import ClusterClient, ClusterError, JsonObject, Kind
+from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.objects import Copy, is_ours
 from clusters.served.contents import FINALIZER
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from queues.manifests.kueue_keys import MULTIKUEUE_ORIGIN
+from queues.manifests.pod_group import POD_GROUP
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +162,7 @@ class Worker:
 
     def _remove_job(self, namespace: str, kind_name: str, name: str) -> bool:
         """Whether the job is gone, and its pods with it. Of a group of pods, all of them."""
-        if kind_name == "PodGroup":
+        if kind_name == POD_GROUP:
             return self._remove_group(namespace, name)
         kind = JOB_KINDS.get(kind_name)
         if kind is None:
@@ -175,12 +176,11 @@ class Worker:
         return self._client.get(kind.resource, namespace, name) is None
 
     def _remove_group(self, namespace: str, name: str) -> bool:
-        pods = JOB_KINDS["Pod"].resource
         selector = f"{MULTIKUEUE_ORIGIN}={self.origin},kueue.x-k8s.io/pod-group-name={name}"
-        left = self._client.list(pods, namespace, label_selector=selector).items
+        left = self._client.list(PODS, namespace, label_selector=selector).items
         for pod in left:
             if not pod["metadata"].get("deletionTimestamp"):
-                self._client.delete(pods, namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
+                self._client.delete(PODS, namespace, pod["metadata"]["name"], uid=pod["metadata"]["uid"])
         return not left
 
 

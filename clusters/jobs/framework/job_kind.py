@@ -69,6 +69,8 @@ class JobKind(ABC):
     """Where the job names the controller that runs it; () where it can't."""
     own_manager: ClassVar[str] = ""
     """The controller that runs jobs of this kind by default."""
+    multikueue: ClassVar[bool] = True
+    """Whether MultiKueue hands jobs of this kind to other clusters."""
     elastic: ClassVar[bool] = False
     """Whether jobs may scale by workload slices."""
     takes_prebuilt_workload: ClassVar[bool] = True
@@ -135,6 +137,9 @@ class JobKind(ABC):
             key: without_empty_texts(value, self.kept_texts, self.omitted_zeros if key == "status" else frozenset())
             for key, value in copy.deepcopy(job).items()
         }
+
+    def prepare_for_worker(self, job: JsonObject) -> None:  # noqa: B027 - most kinds have nothing of the sort
+        """Take off a job what this cluster's API server or controller wrote for itself, as it is made in another."""
 
     def fill_in(self, job: JsonObject) -> None:  # noqa: B027 - most kinds have no such default
         """Fills in what the API server would, as far as it decides about pods: manifests of users lack it."""

@@ -16,6 +16,7 @@ class CronJob(JobKind):
     api_version = "batch/v1"
     kind = "CronJob"
     plural = "cronjobs"
+    multikueue = False
     short_names = ("cj",)
     optional = False
     has_workload = False

@@ -20,6 +20,7 @@ class Deployment(ServingKind):
     api_version = "apps/v1"
     kind = "Deployment"
     plural = "deployments"
+    multikueue = False
     framework = "deployment"
     workloads_per = WorkloadsPer.POD
     short_names = ("deploy",)

@@ -52,6 +52,12 @@ class BatchJob(JobKind):
     omitted_zeros = frozenset({"active", "succeeded", "failed"})
     checks_groups = False
 
+    def prepare_for_worker(self, job: JsonObject) -> None:
+        job["spec"].pop("selector", None)
+        labels = dig(job, "spec", "template", "metadata", "labels") or {}
+        for key in _OWN_LABELS:
+            labels.pop(key, None)
+
     def fill_in(self, job: JsonObject) -> None:
         spec = mapping_at(job, "spec", "template", "spec")
         spec["restartPolicy"] = spec.get("restartPolicy") or self.restart_policies[0]

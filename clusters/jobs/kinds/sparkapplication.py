@@ -30,6 +30,7 @@ class SparkApplication(JobKind):
     api_version = "sparkoperator.k8s.io/v1beta2"
     kind = "SparkApplication"
     plural = "sparkapplications"
+    multikueue = False
     takes_prebuilt_workload = False
     checks_groups = False
     reads_topology_off_pod_sets = True

@@ -22,6 +22,8 @@ _KNOWN_ELSEWHERE = {
     "clusters/client.py": {"Pod"},  # pods are bound, whatever made them
     "clusters/manifests/foreign_kinds.py": {"CronJob", "Job"},  # what to write instead of a kind that is not taken
     "clusters/jobs/framework/conditions.py": {"Pod"},  # Kueue's rule for a workload that a pod owns
+    "clusters/push/claims.py": {"Pod"},  # who owns a claim
+    "clusters/sync/device_objects.py": {"Pod"},
     "clusters/jobs/scenario.py": {"Pod"},  # the steps of recorded scenarios make pods
     "kueueweb/demo/jobs.py": {"Job"},  # what the demo submits
     "kueueweb/demo/mixed.py": {"Job"},
