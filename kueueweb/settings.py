@@ -344,6 +344,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Quota, GPU slices and the scheduler of a shared cluster.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
+    "SERVERS": [{"url": BASE_PATH or "/", "description": "This installation."}],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -360,6 +361,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "kueueweb.api.schema.add_live_frames",
+        "kueueweb.api.schema.add_examples",
     ],
 }
 # Login by an OpenID Connect provider; without an issuer there is none.

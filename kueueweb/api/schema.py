@@ -1,6 +1,7 @@
 """The OpenAPI document: what every operation has in common, said once."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from rest_framework.permissions import SAFE_METHODS
 
 from accounts.api.permissions import Scoped
 from accounts.api.scope import DRY_RUN
+from kueueweb.api.examples import ERRORS, REQUESTS, TAGS
 from scheduler.live.shapes import FRAMES
 
 
@@ -52,6 +54,8 @@ _ERRORS: Final = {
 _STALE: Final = "If-Match, or `generation` in the body, names a state that is past; `current` is the present one."
 _UNREAD: Final = "This would replace what others may have changed: say with If-Match what you have read."
 _ETAG: Final = {"description": "The object's generation in quotes, for If-Match.", "schema": {"type": "string"}}
+_LATER: Final = (429, 503)
+_RETRY_AFTER: Final = {"description": "After how many seconds to try again.", "schema": {"type": "integer"}}
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
 _WITH_BODY: Final = (409, 413, 415, 429)
 _CLUSTER: Final = OpenApiParameter(
@@ -71,7 +75,8 @@ _IF_MATCH: Final = OpenApiParameter(
 class Schema(AutoSchema):
     """Adds the errors that any operation may answer with, and the parameter `cluster`.
 
-    A view with `has_etag` answers with the header ETag, and takes If-Match where it writes.
+    A view with `has_etag` answers with the header ETag, and takes If-Match where it writes. One with
+    `takes_one_or_many` takes a list of objects, or one of them alone.
     """
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
@@ -88,11 +93,18 @@ class Schema(AutoSchema):
             error = self.resolve_serializer(ErrorSerializer, "response").ref
             media_types = {renderer.media_type for renderer in self.view.get_renderers()}
             for code in self._errors(method):
-                content = {kind: {"schema": error} for kind in sorted(media_types)}
-                operation["responses"].setdefault(str(code), {"description": _ERRORS[code], "content": content})
+                operation["responses"].setdefault(str(code), _error_answer(code, error, sorted(media_types)))
             if self._has_etag():
                 self._add_etag(operation, method, error)
+            if method == "POST" and getattr(self.view, "takes_one_or_many", False):
+                content = operation["requestBody"]["content"]["application/json"]
+                content["schema"] = {"oneOf": [content["schema"]["items"], content["schema"]]}
         return operation
+
+    def get_summary(self) -> str | None:
+        """The first sentence of the description."""
+        said = " ".join(self.get_description().split())
+        return re.split(r"(?<=[.!?]) ", said, maxsplit=1)[0].rstrip(".") or None
 
     def _has_etag(self) -> bool:
         return getattr(self.view, "has_etag", False)
@@ -134,6 +146,17 @@ class Schema(AutoSchema):
             yield 429
 
 
+def _error_answer(code: int, error: Any, media_types: Sequence[str]) -> dict[str, Any]:
+    example = {"error": {"$ref": f"#/components/examples/Error{code}"}}
+    answer: dict[str, Any] = {
+        "description": _ERRORS[code],
+        "content": {kind: {"schema": error, "examples": example} for kind in media_types},
+    }
+    if code in _LATER:
+        answer["headers"] = {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}}
+    return answer
+
+
 class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library is not typed
     """`Authorization: Token ...`."""
 
@@ -145,6 +168,18 @@ class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untype
         """The header and what stands in it."""
         description = "`Token ` and a token of `auth/token/`."
         return {"type": "apiKey", "in": "header", "name": "Authorization", "description": description}
+
+
+def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any:
+    """A hook of drf-spectacular: what tags mean, an example of each error, and of what is sent most."""
+    components = result["components"]
+    components["examples"] = {f"Error{code}": {"value": value} for code, value in ERRORS.items()}
+    components["headers"] = {"RetryAfter": _RETRY_AFTER}
+    used = {tag for item in result["paths"].values() for operation in item.values() for tag in operation["tags"]}
+    result["tags"] = [{"name": tag, "description": TAGS[tag]} for tag in sorted(used)]
+    for (method, path), example in REQUESTS.items():
+        result["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example
+    return result
 
 
 def add_live_frames(result: Any, generator: Any, request: Any, public: bool) -> Any:

@@ -82,6 +82,7 @@ class WorkloadsView(ClusterView):
     queryset = Workload.objects.none()
     filterset_class = WorkloadFilter
     parser_classes = JSON_AND_YAML
+    takes_one_or_many = True
 
     @property
     def keyset(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on the request here

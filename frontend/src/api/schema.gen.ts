@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["admission_checks_list"];
         put?: never;
         post?: never;
@@ -28,20 +31,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["admission_checks_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["admission_checks_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["admission_checks_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -56,7 +67,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster. */
+        /**
+         * Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster
+         * @description Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster.
+         */
         get: operations["audit_list"];
         put?: never;
         post?: never;
@@ -73,7 +87,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The same as a file, with the same filters, however many lines there are. */
+        /**
+         * The same as a file, with the same filters, however many lines there are
+         * @description The same as a file, with the same filters, however many lines there are.
+         */
         get: operations["audit_export"];
         put?: never;
         post?: never;
@@ -92,7 +109,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Ask for a login: show the person the code and the address, and fetch the token meanwhile. */
+        /**
+         * Ask for a login: show the person the code and the address, and fetch the token meanwhile
+         * @description Ask for a login: show the person the code and the address, and fetch the token meanwhile.
+         */
         post: operations["auth_device"];
         delete?: never;
         options?: never;
@@ -107,10 +127,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Which command line asks with this code. */
+        /**
+         * Which command line asks with this code
+         * @description Which command line asks with this code.
+         */
         get: operations["auth_device_retrieve"];
         put?: never;
-        /** @description Give it a token of yours, or refuse. */
+        /**
+         * Give it a token of yours, or refuse
+         * @description Give it a token of yours, or refuse.
+         */
         post: operations["auth_device_answer"];
         delete?: never;
         options?: never;
@@ -127,7 +153,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628. */
+        /**
+         * The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628
+         * @description The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628.
+         */
         post: operations["auth_device_token"];
         delete?: never;
         options?: never;
@@ -144,7 +173,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Log in with a user name and a password; answers with the session. */
+        /**
+         * Log in with a user name and a password; answers with the session
+         * @description Log in with a user name and a password; answers with the session.
+         */
         post: operations["auth_login"];
         delete?: never;
         options?: never;
@@ -161,7 +193,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Log out. */
+        /**
+         * Log out
+         * @description Log out.
+         */
         post: operations["auth_logout"];
         delete?: never;
         options?: never;
@@ -178,7 +213,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Make a token with a user name and a password. */
+        /**
+         * Make a token with a user name and a password
+         * @description Make a token with a user name and a password.
+         */
         post: operations["auth_token"];
         delete?: never;
         options?: never;
@@ -193,12 +231,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Your tokens, the newest first. The token itself is shown when it is made and never again. */
+        /**
+         * Your tokens, the newest first
+         * @description Your tokens, the newest first. The token itself is shown when it is made and never again.
+         */
         get: operations["auth_tokens_list"];
         put?: never;
-        /** @description Make a token for yourself, as you are logged in. */
+        /**
+         * Make a token for yourself, as you are logged in
+         * @description Make a token for yourself, as you are logged in.
+         */
         post: operations["auth_tokens_create"];
-        /** @description Revoke all your tokens, also the one that this request carries. */
+        /**
+         * Revoke all your tokens, also the one that this request carries
+         * @description Revoke all your tokens, also the one that this request carries.
+         */
         delete: operations["auth_tokens_revoke_all"];
         options?: never;
         head?: never;
@@ -215,7 +262,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** @description Revoke one of your tokens. */
+        /**
+         * Revoke one of your tokens
+         * @description Revoke one of your tokens.
+         */
         delete: operations["auth_tokens_revoke"];
         options?: never;
         head?: never;
@@ -229,7 +279,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["cluster_queues_list"];
         put?: never;
         post?: never;
@@ -246,20 +299,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["cluster_queues_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["cluster_queues_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["cluster_queues_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -274,14 +335,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it. */
+        /**
+         * The quotas in one flavor
+         * @description The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it.
+         */
         get: operations["cluster_queues_quotas_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay. */
+        /**
+         * Change amounts of the quotas that the body names; all others, and what it leaves out, stay
+         * @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay.
+         */
         patch: operations["cluster_queues_quotas_partial_update"];
         trace?: never;
     };
@@ -292,7 +359,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The clusters in which the user has a role. */
+        /**
+         * The clusters in which the user has a role
+         * @description The clusters in which the user has a role.
+         */
         get: operations["clusters_list"];
         put?: never;
         post?: never;
@@ -309,14 +379,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One cluster. */
+        /**
+         * One cluster
+         * @description One cluster.
+         */
         get: operations["clusters_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Set what we do with the cluster. It needs a cluster admin. */
+        /**
+         * Set what we do with the cluster
+         * @description Set what we do with the cluster. It needs a cluster admin.
+         */
         patch: operations["clusters_partial_update"];
         trace?: never;
     };
@@ -327,7 +403,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["cohorts_list"];
         put?: never;
         post?: never;
@@ -344,20 +423,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["cohorts_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["cohorts_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["cohorts_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -372,14 +459,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it. */
+        /**
+         * The quotas in one flavor
+         * @description The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it.
+         */
         get: operations["cohorts_quotas_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay. */
+        /**
+         * Change amounts of the quotas that the body names; all others, and what it leaves out, stay
+         * @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay.
+         */
         patch: operations["cohorts_quotas_partial_update"];
         trace?: never;
     };
@@ -390,7 +483,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The tree of quota: cohorts, the cohorts and ClusterQueues in them, with quota and usage in base units. */
+        /**
+         * The tree of quota: cohorts, the cohorts and ClusterQueues in them, with quota and usage in base units
+         * @description The tree of quota: cohorts, the cohorts and ClusterQueues in them, with quota and usage in base units.
+         */
         get: operations["cohorts_tree_retrieve"];
         put?: never;
         post?: never;
@@ -407,7 +503,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The decisions on workloads of the namespaces that the user may see. They outlive the workloads. */
+        /**
+         * The decisions on workloads of the namespaces that the user may see
+         * @description The decisions on workloads of the namespaces that the user may see. They outlive the workloads.
+         */
         get: operations["decisions_list"];
         put?: never;
         post?: never;
@@ -424,7 +523,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Every slice that is held. */
+        /**
+         * Every slice that is held
+         * @description Every slice that is held.
+         */
         get: operations["device_allocations_list"];
         put?: never;
         post?: never;
@@ -441,7 +543,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What the devices use now, as their monitors say. Absent is not 0. */
+        /**
+         * What the devices use now, as their monitors say
+         * @description What the devices use now, as their monitors say. Absent is not 0.
+         */
         get: operations["device_usage_list"];
         put?: never;
         post?: never;
@@ -458,7 +563,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The devices and their slices. */
+        /**
+         * The devices and their slices
+         * @description The devices and their slices.
+         */
         get: operations["devices_list"];
         put?: never;
         post?: never;
@@ -475,14 +583,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A device and its slices. */
+        /**
+         * A device and its slices
+         * @description A device and its slices.
+         */
         get: operations["devices_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Cordon, drain or open a device. */
+        /**
+         * Cordon, drain or open a device
+         * @description Cordon, drain or open a device.
+         */
         patch: operations["devices_partial_update"];
         trace?: never;
     };
@@ -493,7 +607,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What a device used over time. */
+        /**
+         * What a device used over time
+         * @description What a device used over time.
+         */
         get: operations["devices_samples_list"];
         put?: never;
         post?: never;
@@ -510,7 +627,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What the cluster says and what was decided, where they differ. */
+        /**
+         * What the cluster says and what was decided, where they differ
+         * @description What the cluster says and what was decided, where they differ.
+         */
         get: operations["drift_list"];
         put?: never;
         post?: never;
@@ -527,7 +647,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Where devices are idle, and how much of that nobody could use. */
+        /**
+         * Where devices are idle, and how much of that nobody could use
+         * @description Where devices are idle, and how much of that nobody could use.
+         */
         get: operations["fragmentation_retrieve"];
         put?: never;
         post?: never;
@@ -545,6 +668,7 @@ export interface paths {
             cookie?: never;
         };
         /**
+         * Time series of workloads, quota and devices
          * @description Time series of workloads, quota and devices.
          *
          *     A tenant sees its own namespaces, users and LocalQueues, and the ClusterQueues and cohorts that these lead to;
@@ -566,7 +690,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["limit_ranges_list"];
         put?: never;
         post?: never;
@@ -583,20 +710,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["limit_ranges_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["limit_ranges_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["limit_ranges_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -611,7 +746,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["local_queues_list"];
         put?: never;
         post?: never;
@@ -628,20 +766,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["local_queues_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["local_queues_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["local_queues_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -658,7 +804,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object. */
+        /**
+         * Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object
+         * @description Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object.
+         */
         post: operations["manifests_create"];
         delete?: never;
         options?: never;
@@ -673,7 +822,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description All objects of a kind that the user may see, as manifests that apply again unchanged. */
+        /**
+         * All objects of a kind that the user may see, as manifests that apply again unchanged
+         * @description All objects of a kind that the user may see, as manifests that apply again unchanged.
+         */
         get: operations["manifests_list"];
         put?: never;
         post?: never;
@@ -690,11 +842,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description An object of a namespace, with its status, as a manifest that applies again unchanged. */
+        /**
+         * An object of a namespace, with its status, as a manifest that applies again unchanged
+         * @description An object of a namespace, with its status, as a manifest that applies again unchanged.
+         */
         get: operations["manifests_retrieve_namespaced"];
         put?: never;
         post?: never;
-        /** @description Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make. */
+        /**
+         * Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make
+         * @description Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make.
+         */
         delete: operations["manifests_destroy_namespaced"];
         options?: never;
         head?: never;
@@ -708,11 +866,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description An object that has no namespace, with its status, as a manifest that applies again unchanged. */
+        /**
+         * An object that has no namespace, with its status, as a manifest that applies again unchanged
+         * @description An object that has no namespace, with its status, as a manifest that applies again unchanged.
+         */
         get: operations["manifests_retrieve"];
         put?: never;
         post?: never;
-        /** @description Delete an object that has no namespace; the Configuration, which has no name either, is called `default`. */
+        /**
+         * Delete an object that has no namespace; the Configuration, which has no name either, is called `default`
+         * @description Delete an object that has no namespace; the Configuration, which has no name either, is called `default`.
+         */
         delete: operations["manifests_destroy"];
         options?: never;
         head?: never;
@@ -726,7 +890,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["multikueue_clusters_list"];
         put?: never;
         post?: never;
@@ -743,20 +910,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["multikueue_clusters_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["multikueue_clusters_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["multikueue_clusters_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -771,7 +946,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["multikueue_configs_list"];
         put?: never;
         post?: never;
@@ -788,20 +966,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["multikueue_configs_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["multikueue_configs_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["multikueue_configs_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -816,7 +1002,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["namespaces_list"];
         put?: never;
         post?: never;
@@ -833,20 +1022,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["namespaces_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["namespaces_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["namespaces_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -861,7 +1058,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The nodes, by name. */
+        /**
+         * The nodes, by name
+         * @description The nodes, by name.
+         */
         get: operations["nodes_list"];
         put?: never;
         post?: never;
@@ -878,14 +1078,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A node with its devices. */
+        /**
+         * A node with its devices
+         * @description A node with its devices.
+         */
         get: operations["nodes_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere. */
+        /**
+         * Cordon, drain or open a node
+         * @description Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere.
+         */
         patch: operations["nodes_partial_update"];
         trace?: never;
     };
@@ -896,7 +1102,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The pods of workloads that are on a node now; of the namespaces that the user may see. */
+        /**
+         * The pods of workloads that are on a node now; of the namespaces that the user may see
+         * @description The pods of workloads that are on a node now; of the namespaces that the user may see.
+         */
         get: operations["nodes_pods_list"];
         put?: never;
         post?: never;
@@ -913,10 +1122,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What you want to be told about in this cluster. */
+        /**
+         * What you want to be told about in this cluster
+         * @description What you want to be told about in this cluster.
+         */
         get: operations["notification_rules_list"];
         put?: never;
-        /** @description Ask to be told about something. The page shows it in any case. */
+        /**
+         * Ask to be told about something
+         * @description Ask to be told about something. The page shows it in any case.
+         */
         post: operations["notification_rules_create"];
         delete?: never;
         options?: never;
@@ -934,11 +1149,17 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** @description Delete one of your rules. What it told stays. */
+        /**
+         * Delete one of your rules
+         * @description Delete one of your rules. What it told stays.
+         */
         delete: operations["notification_rules_delete"];
         options?: never;
         head?: never;
-        /** @description Change one of your rules. */
+        /**
+         * Change one of your rules
+         * @description Change one of your rules.
+         */
         patch: operations["notification_rules_update"];
         trace?: never;
     };
@@ -951,7 +1172,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Send something by the channels of a rule, to see whether it arrives. */
+        /**
+         * Send something by the channels of a rule, to see whether it arrives
+         * @description Send something by the channels of a rule, to see whether it arrives.
+         */
         post: operations["notification_rules_test"];
         delete?: never;
         options?: never;
@@ -966,7 +1190,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What you were told in this cluster, the newest first. */
+        /**
+         * What you were told in this cluster, the newest first
+         * @description What you were told in this cluster, the newest first.
+         */
         get: operations["notifications_list"];
         put?: never;
         post?: never;
@@ -985,7 +1212,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Mark notifications as read. */
+        /**
+         * Mark notifications as read
+         * @description Mark notifications as read.
+         */
         post: operations["notifications_read"];
         delete?: never;
         options?: never;
@@ -1000,7 +1230,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description How many you have not read, and how you can be told. */
+        /**
+         * How many you have not read, and how you can be told
+         * @description How many you have not read, and how you can be told.
+         */
         get: operations["notifications_status"];
         put?: never;
         post?: never;
@@ -1017,7 +1250,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The numbers of the first page, in four queries. */
+        /**
+         * The numbers of the first page, in four queries
+         * @description The numbers of the first page, in four queries.
+         */
         get: operations["overview_retrieve"];
         put?: never;
         post?: never;
@@ -1036,7 +1272,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored. */
+        /**
+         * Whether what these manifests make would start now, why not, and what it would cost
+         * @description Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored.
+         */
         post: operations["preview"];
         delete?: never;
         options?: never;
@@ -1051,9 +1290,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What an hour of each resource costs. */
+        /**
+         * What an hour of each resource costs
+         * @description What an hour of each resource costs.
+         */
         get: operations["prices_retrieve"];
-        /** @description Replace the prices; only a cluster admin may. With If-Match only those that were read. */
+        /**
+         * Replace the prices; only a cluster admin may
+         * @description Replace the prices; only a cluster admin may. With If-Match only those that were read.
+         */
         put: operations["prices_update"];
         post?: never;
         delete?: never;
@@ -1069,7 +1314,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["priority_classes_list"];
         put?: never;
         post?: never;
@@ -1086,20 +1334,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["priority_classes_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["priority_classes_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["priority_classes_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1114,7 +1370,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["provisioning_request_configs_list"];
         put?: never;
         post?: never;
@@ -1131,20 +1390,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["provisioning_request_configs_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["provisioning_request_configs_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["provisioning_request_configs_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1159,7 +1426,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The devices that drivers publish for claims (DRA), by node and name. */
+        /**
+         * The devices that drivers publish for claims (DRA), by node and name
+         * @description The devices that drivers publish for claims (DRA), by node and name.
+         */
         get: operations["published_devices_list"];
         put?: never;
         post?: never;
@@ -1176,7 +1446,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces. */
+        /**
+         * Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces
+         * @description Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces.
+         */
         get: operations["reports_retrieve"];
         put?: never;
         post?: never;
@@ -1193,7 +1466,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["resource_flavors_list"];
         put?: never;
         post?: never;
@@ -1210,20 +1486,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["resource_flavors_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["resource_flavors_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["resource_flavors_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1238,7 +1522,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["resource_quotas_list"];
         put?: never;
         post?: never;
@@ -1255,20 +1542,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["resource_quotas_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["resource_quotas_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["resource_quotas_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1283,7 +1578,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["role_bindings_list"];
         put?: never;
         post?: never;
@@ -1300,20 +1598,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["role_bindings_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["role_bindings_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["role_bindings_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1328,7 +1634,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["runtime_classes_list"];
         put?: never;
         post?: never;
@@ -1345,20 +1654,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["runtime_classes_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["runtime_classes_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["runtime_classes_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1373,7 +1690,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The cycles that decided something; for those who may see everything. */
+        /**
+         * The cycles that decided something; for those who may see everything
+         * @description The cycles that decided something; for those who may see everything.
+         */
         get: operations["scheduling_cycles_list"];
         put?: never;
         post?: never;
@@ -1390,7 +1710,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Kueue's objects in the cluster that could not be taken from there, or told to it. */
+        /**
+         * Kueue's objects in the cluster that could not be taken from there, or told to it
+         * @description Kueue's objects in the cluster that could not be taken from there, or told to it.
+         */
         get: operations["served_objects_problems_list"];
         put?: never;
         post?: never;
@@ -1407,10 +1730,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The accounts of machines, by name. */
+        /**
+         * The accounts of machines, by name
+         * @description The accounts of machines, by name.
+         */
         get: operations["service_accounts_list"];
         put?: never;
-        /** @description Make an account without a password and without roles. */
+        /**
+         * Make an account without a password and without roles
+         * @description Make an account without a password and without roles.
+         */
         post: operations["service_accounts_create"];
         delete?: never;
         options?: never;
@@ -1428,7 +1757,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** @description Delete the account, its tokens and its roles. */
+        /**
+         * Delete the account, its tokens and its roles
+         * @description Delete the account, its tokens and its roles.
+         */
         delete: operations["service_accounts_delete"];
         options?: never;
         head?: never;
@@ -1442,10 +1774,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Its tokens, the newest first. */
+        /**
+         * Its tokens, the newest first
+         * @description Its tokens, the newest first.
+         */
         get: operations["service_account_tokens_list"];
         put?: never;
-        /** @description Make a token for it. */
+        /**
+         * Make a token for it
+         * @description Make a token for it.
+         */
         post: operations["service_account_tokens_create"];
         delete?: never;
         options?: never;
@@ -1463,7 +1801,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** @description Revoke one of its tokens. */
+        /**
+         * Revoke one of its tokens
+         * @description Revoke one of its tokens.
+         */
         delete: operations["service_account_tokens_revoke"];
         options?: never;
         head?: never;
@@ -1477,7 +1818,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Who is logged in, their roles and the clusters. */
+        /**
+         * Who is logged in, their roles and the clusters
+         * @description Who is logged in, their roles and the clusters.
+         */
         get: operations["session_retrieve"];
         put?: never;
         post?: never;
@@ -1494,7 +1838,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description How far both schedulers agreed, over time; of the whole cluster, for those who may see everything. */
+        /**
+         * How far both schedulers agreed, over time; of the whole cluster, for those who may see everything
+         * @description How far both schedulers agreed, over time; of the whole cluster, for those who may see everything.
+         */
         get: operations["shadow_retrieve"];
         put?: never;
         post?: never;
@@ -1511,7 +1858,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Where the schedulers differed on workloads of the namespaces that the user may see, the newest first. */
+        /**
+         * Where the schedulers differed on workloads of the namespaces that the user may see, the newest first
+         * @description Where the schedulers differed on workloads of the namespaces that the user may see, the newest first.
+         */
         get: operations["shadow_differences_list"];
         put?: never;
         post?: never;
@@ -1528,7 +1878,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["topologies_list"];
         put?: never;
         post?: never;
@@ -1545,20 +1898,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["topologies_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["topologies_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["topologies_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1573,10 +1934,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description All users by name, those of the provider and machines too. */
+        /**
+         * All users by name, those of the provider and machines too
+         * @description All users by name, those of the provider and machines too.
+         */
         get: operations["users_list"];
         put?: never;
-        /** @description Make a local account without roles. */
+        /**
+         * Make a local account without roles
+         * @description Make a local account without roles.
+         */
         post: operations["users_create"];
         delete?: never;
         options?: never;
@@ -1591,14 +1958,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One user. */
+        /**
+         * One user
+         * @description One user.
+         */
         get: operations["users_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Switch the account off or on, set its password or its groups. */
+        /**
+         * Switch the account off or on, set its password or its groups
+         * @description Switch the account off or on, set its password or its groups.
+         */
         patch: operations["users_change"];
         trace?: never;
     };
@@ -1609,7 +1982,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The user's tokens that are still good, the newest first; never the token itself. */
+        /**
+         * The user's tokens that are still good, the newest first; never the token itself
+         * @description The user's tokens that are still good, the newest first; never the token itself.
+         */
         get: operations["user_tokens_list"];
         put?: never;
         post?: never;
@@ -1629,7 +2005,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** @description Revoke one of the user's tokens. */
+        /**
+         * Revoke one of the user's tokens
+         * @description Revoke one of the user's tokens.
+         */
         delete: operations["user_tokens_revoke"];
         options?: never;
         head?: never;
@@ -1643,7 +2022,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The objects of this kind that the user may see, by name. */
+        /**
+         * The objects of this kind that the user may see, by name
+         * @description The objects of this kind that the user may see, by name.
+         */
         get: operations["workload_priority_classes_list"];
         put?: never;
         post?: never;
@@ -1660,20 +2042,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One object. */
+        /**
+         * One object
+         * @description One object.
+         */
         get: operations["workload_priority_classes_retrieve"];
         /**
+         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
          * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
          *
          *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
          */
         put: operations["workload_priority_classes_update"];
         post?: never;
-        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        /**
+         * Delete the object, or mark it (202): it goes when nothing holds it any more
+         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         */
         delete: operations["workload_priority_classes_destroy"];
         options?: never;
         head?: never;
         /**
+         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
          * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
@@ -1688,10 +2078,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description A page of the workloads that the user may see. */
+        /**
+         * A page of the workloads that the user may see
+         * @description A page of the workloads that the user may see.
+         */
         get: operations["workloads_list"];
         put?: never;
         /**
+         * Submit one workload or thousands, whole or not at all
          * @description Submit one workload or thousands, whole or not at all.
          *
          *     JSON: a workload or a list of them; each as below, or as a Job, Pod, Deployment or Workload manifest. YAML:
@@ -1712,11 +2106,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description One workload: why it waits, what it holds. */
+        /**
+         * One workload: why it waits, what it holds
+         * @description One workload: why it waits, what it holds.
+         */
         get: operations["workloads_retrieve"];
         put?: never;
         post?: never;
-        /** @description Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped. */
+        /**
+         * Remove a workload
+         * @description Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped.
+         */
         delete: operations["workloads_destroy"];
         options?: never;
         head?: never;
@@ -1731,7 +2131,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** @description Set the state of an admission check. It needs a cluster admin, or the permission to answer checks. */
+        /**
+         * Set the state of an admission check
+         * @description Set the state of an admission check. It needs a cluster admin, or the permission to answer checks.
+         */
         put: operations["workloads_admission_checks_update"];
         post?: never;
         delete?: never;
@@ -1749,7 +2152,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description End a workload for good. One that runs keeps its devices until its pods have stopped. */
+        /**
+         * End a workload for good
+         * @description End a workload for good. One that runs keeps its devices until its pods have stopped.
+         */
         post: operations["workloads_cancel_create"];
         delete?: never;
         options?: never;
@@ -1764,7 +2170,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Its life so far, the newest step first. Events outlive the workload: `uid` finds them. */
+        /**
+         * Its life so far, the newest step first
+         * @description Its life so far, the newest step first. Events outlive the workload: `uid` finds them.
+         */
         get: operations["workloads_events_list"];
         put?: never;
         post?: never;
@@ -1781,7 +2190,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it. */
+        /**
+         * Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it
+         * @description Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
+         */
         get: operations["workloads_explanation_retrieve"];
         put?: never;
         post?: never;
@@ -1800,7 +2212,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Hold a workload back (Kueue's spec.active=false); one that runs is evicted. */
+        /**
+         * Hold a workload back (Kueue's spec.active=false); one that runs is evicted
+         * @description Hold a workload back (Kueue's spec.active=false); one that runs is evicted.
+         */
         post: operations["workloads_hold_create"];
         delete?: never;
         options?: never;
@@ -1815,7 +2230,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The fewest moves of running pods that would give a waiting workload its devices. Advice: nothing is moved. */
+        /**
+         * The fewest moves of running pods that would give a waiting workload its devices
+         * @description The fewest moves of running pods that would give a waiting workload its devices. Advice: nothing is moved.
+         */
         get: operations["workloads_moves_retrieve"];
         put?: never;
         post?: never;
@@ -1832,7 +2250,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description Its pods: where they run, why they do not, and the devices that were decided for them. */
+        /**
+         * Its pods: where they run, why they do not, and the devices that were decided for them
+         * @description Its pods: where they run, why they do not, and the devices that were decided for them.
+         */
         get: operations["workloads_pods_list"];
         put?: never;
         post?: never;
@@ -1849,7 +2270,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What a container of a pod has printed, in the cluster's words where there is nothing; at most 8 MiB. */
+        /**
+         * What a container of a pod has printed, in the cluster's words where there is nothing; at most 8 MiB
+         * @description What a container of a pod has printed, in the cluster's words where there is nothing; at most 8 MiB.
+         */
         get: operations["workloads_pods_log_retrieve"];
         put?: never;
         post?: never;
@@ -1868,7 +2292,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Give a workload another priority: a number, or the value of a WorkloadPriorityClass. */
+        /**
+         * Give a workload another priority: a number, or the value of a WorkloadPriorityClass
+         * @description Give a workload another priority: a number, or the value of a WorkloadPriorityClass.
+         */
         post: operations["workloads_priority_create"];
         delete?: never;
         options?: never;
@@ -1885,7 +2312,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Let a workload that was held queue again. */
+        /**
+         * Let a workload that was held queue again
+         * @description Let a workload that was held queue again.
+         */
         post: operations["workloads_release_create"];
         delete?: never;
         options?: never;
@@ -1900,7 +2330,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What the containers of its pods used over time. */
+        /**
+         * What the containers of its pods used over time
+         * @description What the containers of its pods used over time.
+         */
         get: operations["workloads_samples_list"];
         put?: never;
         post?: never;
@@ -1919,7 +2352,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description End many workloads for good. */
+        /**
+         * End many workloads for good
+         * @description End many workloads for good.
+         */
         post: operations["workloads_cancel_many"];
         delete?: never;
         options?: never;
@@ -1934,7 +2370,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description How many of the workloads that the user may see match the filters of `workloads/`, group by group. */
+        /**
+         * How many of the workloads that the user may see match the filters of `workloads/`, group by group
+         * @description How many of the workloads that the user may see match the filters of `workloads/`, group by group.
+         */
         get: operations["workloads_counts_retrieve"];
         put?: never;
         post?: never;
@@ -1953,7 +2392,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that. */
+        /**
+         * Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that
+         * @description Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that.
+         */
         post: operations["workloads_finish_many"];
         delete?: never;
         options?: never;
@@ -1970,7 +2412,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Hold many workloads back. */
+        /**
+         * Hold many workloads back
+         * @description Hold many workloads back.
+         */
         post: operations["workloads_hold_many"];
         delete?: never;
         options?: never;
@@ -1987,7 +2432,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Give many workloads another priority: a number, or the value of a WorkloadPriorityClass. */
+        /**
+         * Give many workloads another priority: a number, or the value of a WorkloadPriorityClass
+         * @description Give many workloads another priority: a number, or the value of a WorkloadPriorityClass.
+         */
         post: operations["workloads_priority_many"];
         delete?: never;
         options?: never;
@@ -2004,7 +2452,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Let many workloads queue again. */
+        /**
+         * Let many workloads queue again
+         * @description Let many workloads queue again.
+         */
         post: operations["workloads_release_many"];
         delete?: never;
         options?: never;
@@ -5604,7 +6055,10 @@ export interface components {
     responses: never;
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description After how many seconds to try again. */
+        RetryAfter: number;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -5683,6 +6137,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5763,6 +6218,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5918,6 +6374,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5927,6 +6384,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6061,6 +6519,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6070,6 +6529,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6214,6 +6674,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6223,6 +6684,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6326,6 +6788,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6426,6 +6889,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6530,6 +6994,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6539,6 +7004,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6614,6 +7080,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6623,6 +7090,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6728,6 +7196,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6737,6 +7206,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6841,6 +7311,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6850,6 +7321,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6954,6 +7426,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6963,6 +7436,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7062,6 +7536,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7071,6 +7546,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7088,6 +7564,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "username": "alice",
+                 *       "password": "correct horse battery staple"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TokenCredentialsRequest"];
             };
         };
@@ -7175,6 +7657,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7184,6 +7667,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7264,6 +7748,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7368,6 +7853,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7377,6 +7863,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7476,6 +7963,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7485,6 +7973,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7586,6 +8075,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7595,6 +8085,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7677,6 +8168,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7757,6 +8249,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7912,6 +8405,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7921,6 +8415,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8055,6 +8550,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8064,6 +8560,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8091,6 +8588,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "stop_policy": "Hold"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedClusterQueueStatusRequest"];
             };
         };
@@ -8208,6 +8710,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8217,6 +8720,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8298,6 +8802,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8429,6 +8934,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8438,6 +8944,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8520,6 +9027,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8598,6 +9106,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8709,6 +9218,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8718,6 +9228,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8800,6 +9311,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8880,6 +9392,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9035,6 +9548,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9044,6 +9558,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9178,6 +9693,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9187,6 +9703,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9214,6 +9731,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "parent_name": "ai"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedCohortRequest"];
             };
         };
@@ -9331,6 +9853,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9340,6 +9863,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9421,6 +9945,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9552,6 +10077,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9561,6 +10087,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9637,6 +10164,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9729,6 +10257,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9818,6 +10347,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9900,6 +10430,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9987,6 +10518,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10065,6 +10597,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10176,6 +10709,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10185,6 +10719,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10272,6 +10807,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10354,6 +10890,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10430,6 +10967,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10520,6 +11058,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10603,6 +11142,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10684,6 +11224,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10840,6 +11381,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10849,6 +11391,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10984,6 +11527,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10993,6 +11537,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11138,6 +11683,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11147,6 +11693,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11231,6 +11778,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11312,6 +11860,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11468,6 +12017,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11477,6 +12027,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11612,6 +12163,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11621,6 +12173,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11766,6 +12319,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11775,6 +12329,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11898,6 +12453,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11907,6 +12463,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11994,6 +12551,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12084,6 +12642,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12211,6 +12770,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12221,6 +12781,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12310,6 +12871,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12436,6 +12998,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12446,6 +13009,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12529,6 +13093,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12609,6 +13174,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12764,6 +13330,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12773,6 +13340,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12907,6 +13475,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12916,6 +13485,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13060,6 +13630,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13069,6 +13640,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13151,6 +13723,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13231,6 +13804,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13386,6 +13960,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13395,6 +13970,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13529,6 +14105,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13538,6 +14115,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13682,6 +14260,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13691,6 +14270,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13773,6 +14353,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13853,6 +14434,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14008,6 +14590,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14017,6 +14600,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14151,6 +14735,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14160,6 +14745,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14304,6 +14890,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14313,6 +14900,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14399,6 +14987,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14477,6 +15066,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14501,6 +15091,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "draining": true
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedCloseRequest"];
             };
         };
@@ -14588,6 +15183,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14597,6 +15193,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14681,6 +15278,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14763,6 +15361,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14872,6 +15471,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14881,6 +15481,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14987,6 +15588,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -14996,6 +15598,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15107,6 +15710,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15116,6 +15720,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15222,6 +15827,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15231,6 +15837,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15313,6 +15920,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15421,6 +16029,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15430,6 +16039,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15506,6 +16116,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15582,6 +16193,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15694,6 +16306,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15703,6 +16316,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15781,6 +16395,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15909,6 +16524,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -15918,6 +16534,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16000,6 +16617,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16080,6 +16698,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16235,6 +16854,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16244,6 +16864,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16378,6 +16999,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16387,6 +17009,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16531,6 +17154,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16540,6 +17164,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16622,6 +17247,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16702,6 +17328,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16857,6 +17484,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -16866,6 +17494,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17000,6 +17629,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17009,6 +17639,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17153,6 +17784,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17162,6 +17794,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17246,6 +17879,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17332,6 +17966,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17414,6 +18049,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17494,6 +18130,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17649,6 +18286,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17658,6 +18296,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17792,6 +18431,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17801,6 +18441,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17945,6 +18586,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -17954,6 +18596,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18037,6 +18680,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18118,6 +18762,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18274,6 +18919,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18283,6 +18929,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18418,6 +19065,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18427,6 +19075,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18572,6 +19221,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18581,6 +19231,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18663,6 +19314,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18743,6 +19395,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18898,6 +19551,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -18907,6 +19561,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19041,6 +19696,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19050,6 +19706,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19194,6 +19851,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19203,6 +19861,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19285,6 +19944,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19365,6 +20025,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19520,6 +20181,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19529,6 +20191,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19663,6 +20326,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19672,6 +20336,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19816,6 +20481,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19825,6 +20491,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19907,6 +20574,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -19989,6 +20657,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20069,6 +20738,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20173,6 +20843,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20182,6 +20853,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20283,6 +20955,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20292,6 +20965,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20374,6 +21048,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20480,6 +21155,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20489,6 +21165,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20591,6 +21268,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20600,6 +21278,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20673,6 +21352,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20751,6 +21431,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20836,6 +21517,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20918,6 +21600,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -20998,6 +21681,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21153,6 +21837,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21162,6 +21847,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21296,6 +21982,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21305,6 +21992,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21449,6 +22137,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21458,6 +22147,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21540,6 +22230,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21644,6 +22335,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21653,6 +22345,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21728,6 +22421,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21834,6 +22528,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21843,6 +22538,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -21925,6 +22621,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22027,6 +22724,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22036,6 +22734,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22118,6 +22817,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22198,6 +22898,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22353,6 +23054,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22362,6 +23064,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22496,6 +23199,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22505,6 +23209,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22649,6 +23354,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22658,6 +23364,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22771,6 +23478,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22796,7 +23504,27 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["WorkloadInputRequest"][];
+                /**
+                 * @example [
+                 *       {
+                 *         "namespace": "ai-research",
+                 *         "generate_name": "train-",
+                 *         "queue_name": "research-queue",
+                 *         "pod_sets": [
+                 *           {
+                 *             "name": "main",
+                 *             "count": 2,
+                 *             "requests": {
+                 *               "cpu": "4",
+                 *               "nvidia.com/gpu": "1",
+                 *               "nvidia.com/gpumem": "20000"
+                 *             }
+                 *           }
+                 *         ]
+                 *       }
+                 *     ]
+                 */
+                "application/json": components["schemas"]["WorkloadInputRequest"] | components["schemas"]["WorkloadInputRequest"][];
                 "application/yaml": string;
             };
         };
@@ -22884,6 +23612,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22893,6 +23622,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -22972,6 +23702,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23087,6 +23818,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23096,6 +23828,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23209,6 +23942,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23218,6 +23952,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23326,6 +24061,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23335,6 +24071,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23422,6 +24159,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23501,6 +24239,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23609,6 +24348,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23618,6 +24358,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23697,6 +24438,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23782,6 +24524,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23872,6 +24615,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23984,6 +24728,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -23993,6 +24738,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24101,6 +24847,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24110,6 +24857,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24198,6 +24946,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24220,6 +24969,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "workloads": [
+                 *         {
+                 *           "namespace": "ai-research",
+                 *           "name": "train-x7k2p"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["KeysRequest"];
             };
         };
@@ -24307,6 +25066,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24316,6 +25076,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24423,6 +25184,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24445,6 +25207,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "workloads": [
+                 *         {
+                 *           "namespace": "ai-research",
+                 *           "name": "train-x7k2p"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["FinishRequest"];
             };
         };
@@ -24532,6 +25304,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24541,6 +25314,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24563,6 +25337,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "workloads": [
+                 *         {
+                 *           "namespace": "ai-research",
+                 *           "name": "train-x7k2p"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["KeysRequest"];
             };
         };
@@ -24650,6 +25434,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24659,6 +25444,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24768,6 +25554,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24777,6 +25564,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24799,6 +25587,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "workloads": [
+                 *         {
+                 *           "namespace": "ai-research",
+                 *           "name": "train-x7k2p"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["KeysRequest"];
             };
         };
@@ -24886,6 +25684,7 @@ export interface operations {
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -24895,6 +25694,7 @@ export interface operations {
             /** @description The database or Redis does not answer; nothing was stored. */
             503: {
                 headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {

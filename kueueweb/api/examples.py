@@ -1,0 +1,107 @@
+"""What the OpenAPI document shows beside its shapes: an example for each error and for what is sent most, and a line
+about each group of addresses."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+
+def _error(reason: str, message: str, *located: Mapping[str, Any]) -> dict[str, Any]:
+    return {"reason": reason, "message": message, "errors": list(located)}
+
+
+ERRORS: Final[Mapping[int, dict[str, Any]]] = {
+    400: _error(
+        "Invalid",
+        "pod_sets[0].count: Invalid value: -1: must be greater than or equal to 0",
+        {
+            "document": 0,
+            "path": "pod_sets[0].count",
+            "value": -1,
+            "rule": "must be greater than or equal to 0",
+            "remedy": "Write a whole number from 0.",
+            "reason": "Invalid",
+        },
+    ),
+    401: _error("NotAuthenticated", "Authentication credentials were not provided."),
+    403: _error("NotPermitted", "alice may not change workloads of namespace ai-research."),
+    404: _error("NotFound", "There is no workload ai-research/train."),
+    405: _error("MethodNotAllowed", 'Method "PUT" not allowed.'),
+    409: _error("Conflict", "Workload ai-research/train has finished."),
+    413: _error("TooLarge", "The body has more than 64 MiB; send it in several requests."),
+    415: _error("UnsupportedMediaType", 'Unsupported media type "text/plain" in request.'),
+    429: _error("LimitReached", "Namespace ai-research has 10,000 unfinished workloads, the most that it may have."),
+    503: _error("Unavailable", "The database or Redis does not answer. Try again in a moment."),
+}
+"""By status. Reasons are stable; messages are for people."""
+
+REQUESTS: Final[Mapping[tuple[str, str], Any]] = {
+    ("post", "/api/v1/auth/token/"): {"username": "alice", "password": "correct horse battery staple"},
+    ("post", "/api/v1/workloads/"): [
+        {
+            "namespace": "ai-research",
+            "generate_name": "train-",
+            "queue_name": "research-queue",
+            "pod_sets": [
+                {
+                    "name": "main",
+                    "count": 2,
+                    "requests": {"cpu": "4", "nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"},
+                }
+            ],
+        }
+    ],
+    ("post", "/api/v1/workloads/cancel/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
+    ("post", "/api/v1/workloads/hold/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
+    ("post", "/api/v1/workloads/release/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
+    ("post", "/api/v1/workloads/finish/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
+    ("patch", "/api/v1/nodes/{name}/"): {"draining": True},
+    ("patch", "/api/v1/cluster-queues/{name}/"): {"stop_policy": "Hold"},
+    ("patch", "/api/v1/cohorts/{name}/"): {"parent_name": "ai"},
+}
+"""By method and path."""
+
+TAGS: Final[Mapping[str, str]] = {
+    "admission-checks": "What has to agree before a workload is admitted (Kueue's AdmissionCheck).",
+    "audit": "Who did what, when and from where. Nobody can edit it.",
+    "auth": "Tokens: by password, or by a device code that a person confirms in the browser.",
+    "cluster-queues": "Quotas by flavor and resource, and how they are used (Kueue's ClusterQueue).",
+    "clusters": "The Kubernetes clusters: who decides there, and how it is reached.",
+    "cohorts": "ClusterQueues that lend each other quota, in a tree (Kueue's Cohort).",
+    "decisions": "What the scheduler decided, with its reasons.",
+    "device-allocations": "Which workload holds which slice of which device.",
+    "device-usage": "What containers really use of their devices.",
+    "devices": "The devices of all nodes, with their slices.",
+    "drift": "Where the cluster differs from what was decided.",
+    "fragmentation": "What still fits on the nodes, and what their leftovers cannot hold.",
+    "history": "Numbers over time, for charts.",
+    "limit-ranges": "Defaults and limits of pods in a namespace (Kubernetes' LimitRange).",
+    "local-queues": "The queues of a namespace, to which its users submit (Kueue's LocalQueue).",
+    "manifests": "Everything as Kubernetes manifests: apply, read, compare, delete.",
+    "multikueue-clusters": "Clusters to which workloads are handed (Kueue's MultiKueueCluster).",
+    "multikueue-configs": "Which of them a check hands workloads to (Kueue's MultiKueueConfig).",
+    "namespaces": "The namespaces and their labels.",
+    "nodes": "The nodes: what they have, who runs there; cordon and drain.",
+    "notification-rules": "What a user wants to be told, and how.",
+    "notifications": "What a user was told.",
+    "overview": "The state of the cluster in numbers, and the health of the product.",
+    "preview": "What a submission would come to, without making it.",
+    "prices": "What an hour of a resource costs, by flavor.",
+    "priority-classes": "Priorities of pods (Kubernetes' PriorityClass).",
+    "provisioning-request-configs": "How nodes are asked for (Kueue's ProvisioningRequestConfig).",
+    "published-devices": "Devices that drivers publish for claims (Kubernetes' ResourceSlice).",
+    "reports": "Waits, use, cost, idle devices and preemptions over a range of time.",
+    "resource-flavors": "Kinds of nodes with a quota of their own (Kueue's ResourceFlavor).",
+    "resource-quotas": "What a namespace may hold at most (Kubernetes' ResourceQuota).",
+    "role-bindings": "Which user or group has which role, and where.",
+    "runtime-classes": "What a runtime adds to each pod's requests (Kubernetes' RuntimeClass).",
+    "scheduling-cycles": "The cycles of the scheduler.",
+    "served-objects": "Kueue's objects in clusters where we serve them.",
+    "service-accounts": "Accounts of machines, and their tokens.",
+    "session": "Who is logged in.",
+    "shadow": "Where our decisions and Kueue's differ.",
+    "topologies": "Levels of blocks, racks and hosts (Kueue's Topology).",
+    "users": "Accounts of people.",
+    "workload-priority-classes": "Priorities of workloads (Kueue's WorkloadPriorityClass).",
+    "workloads": "Submit, follow, stop, resume and explain workloads.",
+}
+"""By tag, which is the first part of the path."""
