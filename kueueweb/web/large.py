@@ -53,7 +53,7 @@ class LargeRequests:
         self._application = application
         self._answer = answer
         self._callers = Turns(_PER_CALLER)
-        self._pool = _make_pool()
+        self._pool: ProcessPoolExecutor | None = None  # making one starts a process already
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
@@ -63,12 +63,12 @@ class LargeRequests:
             return
         environment = {name: value for name, value in build_environ(scope, None).items() if name not in _NOT_SENT}  # type: ignore[arg-type]  # the body goes beside it
         async with self._callers.turn(caller(scope)):
-            pool = self._pool
+            pool = self._pool = self._pool or _make_pool()
             try:
                 found = await asyncio.wrap_future(pool.submit(self._answer, environment, body))
             except BrokenProcessPool:
                 if self._pool is pool:
-                    self._pool = _make_pool()
+                    self._pool = None
                 what = (
                     "The process that read this request has ended. See whether it was taken before you send it again."
                 )

@@ -20,7 +20,7 @@ from tests.users import client_of
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["cluster"]
 
-OURS = ("auth/", "clusters/", "notification-rules/", "notifications/", "prices/", "service-accounts/")
+OURS = ("auth/", "clusters/", "notification-rules/", "notifications/", "prices/", "service-accounts/", "users/")
 """What is ours also there: who may do what and is told what, what we do with the cluster, what its resources cost."""
 MIRRORED = {key: write for key, write in OPERATIONS.items() if not key[1].startswith(OURS)}
 SETTINGS = b"""

@@ -1,4 +1,4 @@
-/** Who is at the screen and what they may do. */
+/** Who is at the screen, what they may do, and the command lines that they let in. */
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { answer, api } from "./client";
 import type { Session } from "./types";
@@ -71,4 +71,25 @@ export function maySubmit(session: Session, namespace: string): boolean {
 /** Whether there is any namespace that the user may submit to. */
 export function maySubmitSomewhere(session: Session): boolean {
   return isClusterAdmin(session) || session.roles.some(({ role }) => SUBMITTING.includes(role));
+}
+
+/** The command line that waits with this code. */
+export function deviceQuery(code: string) {
+  const params = { path: { user_code: code } };
+  return queryOptions({
+    queryKey: ["device", code] as const,
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/auth/device/{user_code}/", { params, signal })),
+    retry: false,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function useDeviceAnswer(code: string) {
+  const params = { path: { user_code: code } };
+  return useMutation({
+    mutationFn: async (allow: boolean) => {
+      await answer(api.POST("/api/v1/auth/device/{user_code}/", { params, body: { allow } }));
+      return allow;
+    },
+  });
 }

@@ -25,6 +25,7 @@ def test_discovery_names_every_kind_with_its_subresources(api: Api) -> None:
         "apiextensions.k8s.io",
         "batch",
         "coordination.k8s.io",
+        "resource.k8s.io",
         "node.k8s.io",
         "scheduling.k8s.io",
     ]

@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { Button, Group, List, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { deviceQuery, useDeviceAnswer } from "@/api/device";
+import { deviceQuery, useDeviceAnswer } from "@/api/session";
 import type { DeviceRequest } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
