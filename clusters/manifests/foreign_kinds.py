@@ -13,6 +13,7 @@ FOREIGN_GROUPS: Final[Mapping[str, str]] = {
     "autoscaling": "Kubernetes",
     "kueue.x-k8s.io": "Kueue",
     "apps": "Kubernetes",
+    "resource.k8s.io": "Kubernetes",
     "": "Kubernetes",
 }
 """API group -> its project, used in the error message for unsupported kinds."""
@@ -29,6 +30,10 @@ REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
     "fairSharing.weight",
     ("apps", "ReplicaSet"): "Write it as a Deployment, which has ReplicaSets of its own",
     ("autoscaling", "HorizontalPodAutoscaler"): f"{_LEFT_TO_THE_CLUSTER}: the workloads of its Deployment follow",
+    **dict.fromkeys(
+        [("resource.k8s.io", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate")],
+        f"{_LEFT_TO_THE_CLUSTER}: what jobs claim is read from the cluster",
+    ),
     ("argoproj.io", "Workflow"): "Leave it out of this call: label its pods with a queue, and they are workloads",
     ("argoproj.io", "WorkflowTemplate"): "Leave it out of this call: label its pods with a queue, and they are "
     "workloads",

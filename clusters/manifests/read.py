@@ -19,8 +19,14 @@ from queues.manifests.documents import Document
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ObjectMeta, ValidationReport
 from scheduling.manifest.field_reader import suggestion
 
-_BESIDE_JOBS = frozenset({"PersistentVolumeClaim", "Secret", "Service", "ServiceAccount", "Role", "ClusterRole"})
-"""Kinds that people keep in one file with their jobs: the cluster has them, and nothing here depends on them."""
+_BESIDE_JOBS = frozenset(
+    {
+        "ClusterRole", "ConfigMap", "DeviceClass", "PersistentVolumeClaim", "ResourceClaim", "ResourceClaimTemplate",
+        "Role", "Secret", "Service", "ServiceAccount",
+    }
+)  # fmt: skip
+"""Kinds that people keep in one file with their jobs. The cluster has them: what is claimed is read from there, and
+nothing here depends on the others, but on the ConfigMap of a device plugin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def read_config_map(top: FieldReader, contents: Mapping[str, Mapping[str, Any]])
 
     Accepted are HAMi's formats: settings at the top of a value, under `nvidia` and the other vendors' names (the
     scheduler's device configuration), and `nodeconfig`, a list with settings of single nodes. Any other ConfigMap is
-    refused, because nothing would use it.
+    an unsupported kind, because nothing would use it.
     """
     meta = read_metadata(top, namespaced=True)
     data = top.text_map("data")
@@ -78,11 +78,10 @@ def read_config_map(top: FieldReader, contents: Mapping[str, Mapping[str, Any]])
         if nodes:
             settings["nodes"] = nodes
     if not settings:
-        top.report.error(
-            top.at("data"),
-            sorted(data),
-            "Unsupported value: a ConfigMap must contain settings of HAMi's device plugin",
-            f"Supported settings: {', '.join(_SETTINGS)}.",
+        top.error(
+            "kind",
+            "Unsupported value: a ConfigMap without settings of HAMi's device plugin",
+            f"Leave it out of this call, or write such settings into its data: {', '.join(_SETTINGS)}.",
             MistakeReason.UNSUPPORTED_KIND,
         )
     return DevicePluginConfigSpec(meta, data, settings)

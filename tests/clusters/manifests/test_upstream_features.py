@@ -126,10 +126,14 @@ def test_a_name_that_kubernetes_refuses_is_refused_at_its_field(part: str) -> No
     assert part in {mistake.path for mistake in refusal.value.errors}
 
 
-def test_what_stands_beside_a_job_is_passed_by_and_named() -> None:
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [("v1", "PersistentVolumeClaim"), ("v1", "ConfigMap"), ("resource.k8s.io/v1", "ResourceClaimTemplate")],
+)
+def test_what_stands_beside_a_job_is_passed_by_and_named(api_version: str, kind: str) -> None:
     """A12: a claim of storage in one file with its Deployment."""
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models"}, "spec": {}}
+    claim = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "models"}}
     (deployment,) = jobs_of("Deployment", "serve")
     objects, skipped = read_objects(read_documents(b"\n---\n".join(map(orjson.dumps, (claim, deployment))).decode()))
     assert [found.kind.name for found in objects] == ["Deployment"]
-    assert [mistake.value for mistake in skipped] == ["PersistentVolumeClaim"]
+    assert [mistake.value for mistake in skipped] == [kind]
