@@ -22,7 +22,7 @@ def names(system: System) -> set[str]:
 
 def test_a_group_of_ours_runs_is_evicted_runs_again_and_ends(system: System) -> None:
     for name in ("a", "b"):
-        system.apply(gpu_pod(name, group="ring", total=2, run_seconds=25))
+        system.apply(gpu_pod(name, group="ring", total=2, run_seconds=12))
     system.until("both run", lambda: system.phases() == ["Running", "Running"])
     assert len({item for pod in system.pods() for item in slices_of(pod)}) == 2
     hold(system.cluster, [("team", "ring")], actor="alice")
@@ -33,9 +33,9 @@ def test_a_group_of_ours_runs_is_evicted_runs_again_and_ends(system: System) -> 
 
 
 def test_a_gated_group_that_someone_else_made_is_taken_over(system: System) -> None:
-    system.admin.create(PODS, found_pod("a", group="ring", total=2, run_seconds=25))
+    system.admin.create(PODS, found_pod("a", group="ring", total=2, run_seconds=12))
     system.until("it waits for the other", lambda: ring().reason == "PodGroupIncomplete")
-    system.admin.create(PODS, found_pod("b", group="ring", total=2, run_seconds=25, mib=8000))
+    system.admin.create(PODS, found_pod("b", group="ring", total=2, run_seconds=12, mib=8000))
     system.until("both run", lambda: system.phases() == ["Running", "Running"])
     for pod in system.pods():
         assert (pod["spec"].get("schedulingGates"), pod["metadata"].get("finalizers")) == (None, None)
