@@ -80,23 +80,19 @@ class LargeRequests:
 
 def answer_with_django(environment: dict[str, Any], body: bytes) -> Response:
     """What the product answers."""
-    status, headers = 500, list[tuple[bytes, bytes]]()
+    status, headers, written = 500, list[tuple[bytes, bytes]](), list[bytes]()
 
     def start(line: str, found: list[tuple[str, str]], _: object = None, /) -> Callable[[bytes], object]:
         nonlocal status
         status = int(line.split(" ", 1)[0])
         headers.extend((name.lower().encode("latin1"), value.encode("latin1")) for name, value in found)
-        return _write
+        return written.append
 
     response = _django()({**environment, "wsgi.input": BytesIO(body), "wsgi.multithread": False}, start)
     try:
-        return Response(status, headers, b"".join(response))
+        return Response(status, headers, b"".join([*written, *response]))
     finally:
         response.close()
-
-
-def _write(_: bytes) -> object:
-    raise NotImplementedError("Django returns what it has to say")
 
 
 @cache
