@@ -10,7 +10,7 @@ One run, by one process per database (see `scheduler.store.lease`):
    once: all cycles of a batch happen at one instant, as in Kueue's tests.
 3. Save. One transaction: hold the lease row of our epoch, compare the generations of all that was decided on, write,
    delete the notes. If anything moved meanwhile, nothing is written: the World goes back to the savepoint, step 1
-   reads what moved, and step 2 decides again with fewer cycles, so that under a storm of edits a small batch gets
+   reads what moved first, and step 2 decides again with fewer cycles, so that under a storm of edits a small batch gets
    through.
 4. Announce. Only after COMMIT: a push is asked for when the cluster has something to hear, and the live stream gets
    the numbers.
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -107,6 +107,7 @@ class Engine:
         self._cycle_limit: int | None = None
         self._refused_in_a_row = 0
         self._refused_by_rule = 0
+        self._outdated: Mapping[int, str] = {}
         self._kept_house_at = 0.0
         self._settled = False
         self._generation = 0
@@ -170,7 +171,7 @@ class Engine:
         """Run one batch; None if it was refused and undone."""
         now = self._clock()
         pace = self._pacing.pace(now)
-        changes = read_changes(self.cluster_id, pace.notes_of_a_tenant)
+        changes = read_changes(self.cluster_id, pace.notes_of_a_tenant, self._outdated)
         self._pacing.hear(changes, now)
         self._catch_up(changes, now)
         point = self.world.savepoint()
@@ -248,6 +249,7 @@ class Engine:
 
     def _undo(self, point: Savepoint, refusal: BatchRefused) -> None:
         self.world.undo(point)
+        self._outdated = refusal.outdated
         self._settled = False
         self._refused_in_a_row += 1
         self._cycle_limit = 1 if self._cycle_limit is None or self._refused_in_a_row > 1 else self._cycle_limit
@@ -267,6 +269,7 @@ class Engine:
 
     def _saved(self, builder: BatchBuilder) -> None:
         self._refused_in_a_row = self._refused_by_rule = 0
+        self._outdated = {}
         self._cycle_limit = None
         self.rows.saved(builder.writes, builder.released_ids, builder.replaced)
         self._finish_cancelled(builder)

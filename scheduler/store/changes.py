@@ -45,12 +45,16 @@ class Changes:
     by_kind: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.ids)
+        return bool(self.by_kind)
 
 
-def read_changes(cluster_id: int, notes_of_a_tenant: int) -> Changes:
+def read_changes(cluster_id: int, notes_of_a_tenant: int, outdated: Mapping[int, str] | None = None) -> Changes:
     """The present notes, with at most `notes_of_a_tenant` per namespace: a batch must be short, or one tenant's
     flood would delay all others.
+
+    Workloads in `outdated` (row id -> key) are among the changes wherever their notes stand, because a batch was
+    refused for them. Otherwise it would be decided in the same way, and refused, until all older notes are gone,
+    which they are only once a batch is saved.
 
     The generation is read first. An edit between the two reads then fails the batch's check instead of slipping past
     it.
@@ -67,6 +71,8 @@ def read_changes(cluster_id: int, notes_of_a_tenant: int) -> Changes:
     by_kind: dict[str, dict[int, str]] = defaultdict(dict)
     for _, kind, object_id, key in notes:
         by_kind[kind][object_id] = key
+    if outdated:
+        by_kind["workload"].update(outdated)
     return Changes(int(row[0]), tuple(note[0] for note in notes), by_kind)
 
 

@@ -2,12 +2,13 @@
 
 The transaction first locks the lease row of our epoch (an older leader finds none). Then it compares the
 configuration's generation and the generation of each touched workload with those that the decisions were based on.
-If any changed, nothing is written and `BatchRefused` says what changed; the caller undoes the World, reads the
-changes and decides again.
+If any changed, nothing is written and `BatchRefused` says what changed; the caller undoes the World, reads that and
+decides again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,11 +30,12 @@ LOCK_TIMEOUT: Final = "2s"
 
 class BatchRefused(Exception):
     """The decisions are out of date; nothing was written. `by_rule`: a rule of the database rejects them, and may do
-    so again."""
+    so again. `outdated`: the workloads that changed since they were read, row id -> namespace/name."""
 
-    def __init__(self, message: str, *, by_rule: bool = False) -> None:
+    def __init__(self, message: str, *, by_rule: bool = False, outdated: Mapping[int, str] | None = None) -> None:
         super().__init__(message)
         self.by_rule = by_rule
+        self.outdated = dict(outdated or {})
 
 
 def save(batch: Batch) -> None:
@@ -100,13 +102,14 @@ def _check(cursor: Any, batch: Batch) -> None:
     row = cursor.fetchone()
     if row is None or row[0] != batch.configuration_generation:
         raise BatchRefused("quotas, queues, nodes or devices were edited meanwhile")
-    expected = {write.id: write.generation for write in batch.workloads}
+    expected = {write.id: write for write in batch.workloads}
     if not expected:
         return
     cursor.execute(
         "SELECT id, generation FROM queues_workload WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [list(expected)]
     )
     found = dict(cursor.fetchall())
-    moved = [id_ for id_, generation in expected.items() if found.get(id_) != generation]
-    if moved:
-        raise BatchRefused(f"{len(moved)} of {len(expected)} workloads were changed or deleted meanwhile")
+    outdated = {id_: write.workload.key for id_, write in expected.items() if found.get(id_) != write.generation}
+    if outdated:
+        what = f"{len(outdated)} of {len(expected)} workloads were changed or deleted meanwhile"
+        raise BatchRefused(what, outdated=outdated)

@@ -9,6 +9,7 @@ from accounts.models import Cluster
 from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
 from scheduler.leader.engine import Engine
+from scheduler.leader.pace import ALONE
 from scheduler.models import Change, Decision, SchedulingCycle
 from scheduler.store.batch import Batch
 from scheduler.store.lease import LeaseLost, begin_epoch
@@ -190,6 +191,19 @@ class TestMeanwhile:
         assert (run.refused, run.preempted) == (1, 0)
         assert statuses() == {"victim": "Admitted", "preemptor": "Finished"}
         assert not Decision.objects.filter(action="Preempt").exists()
+
+    def test_a_victim_whose_end_is_noted_behind_more_than_a_batch_takes_in(self, cluster: Cluster) -> None:
+        """Each refused batch read the same first notes again, and preempted what had ended long ago, for ever."""
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
+        make_workload(cluster, "victim")
+        engine = start(cluster)
+        engine.run()
+        for number in range(ALONE.notes_of_a_tenant):
+            make_workload(cluster, f"preemptor-{number}", priority=10)
+        record_finished(cluster, [("team", "victim")])
+        run = engine.run(30)
+        assert (run.refused, run.admitted, run.preempted, run.more) == (1, 1, 0, False)
+        assert not Change.objects.exists()
 
     def test_a_decision_that_the_database_rejects_is_reported_and_not_retried_forever(
         self, cluster: Cluster, caplog: pytest.LogCaptureFixture
