@@ -1,14 +1,16 @@
-"""Who asks, and of which cluster: settled once per request, before any view runs."""
+"""Who asks, and of which clusters: settled once per request, before any view runs."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
-from rest_framework.exceptions import ParseError, PermissionDenied
+from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from accounts.models import Cluster
-from accounts.services.access import Access, access_of
-from accounts.services.cluster_settings import cluster_named, require_not_mirrored
+from accounts.services.access import Access
+from accounts.services.cluster_settings import require_not_mirrored
+from accounts.services.reach import EVERY_CLUSTER, SEPARATOR, Reach, reach_of
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # which loads this module while it is being loaded itself
@@ -17,29 +19,45 @@ if TYPE_CHECKING:
 class _ScopedView(Protocol):
     access: Access
     cluster: Cluster
+    reach: Reach
 
 
 class Scoped(BasePermission):
-    """Lets in users who have any role, and gives the view their `access` and the `cluster` that `?cluster=` names.
+    """Lets in users who have any role, and gives the view the `reach` that `?cluster=` names; where that is one
+    cluster, also as `cluster` with the user's `access` to it.
 
-    The view asks `access` what they may see and do there. Raises `NotFound` for a cluster that does not exist, and
-    `MirroredFromCluster` for a write to one whose objects only the cluster itself changes.
+    The view asks `reach` or `access` what they may see and do there. A read of a view that `spans_clusters` may be of
+    several; all else is of one. Raises `NotFound` for a cluster that does not exist, and `MirroredFromCluster` for a
+    write to one whose objects only the cluster itself changes.
     """
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         if not request.user.is_authenticated:
             return False
-        name = request.query_params.get("cluster", "default")
+        asked = request.query_params.get("cluster", getattr(view, "default_cluster", "default"))
         _refuse_nul(request)
-        access = access_of(request.user, name)
-        if not access.has_any_role:
-            raise PermissionDenied("You have no role here yet. Ask a cluster admin to bind you to a namespace.")
+        reads = request.method in SAFE_METHODS
         scoped = cast("_ScopedView", view)
-        scoped.access = access
-        scoped.cluster = cluster_named(name)
-        if request.method not in SAFE_METHODS and getattr(view, "writes_what_is_mirrored", False):
+        scoped.reach = reach_of(request.user, _names(asked, several=reads and getattr(view, "spans_clusters", False)))
+        if scoped.reach.is_of_several:
+            return True
+        [scoped.cluster] = scoped.reach.clusters
+        scoped.access = scoped.reach.access(scoped.cluster.pk)
+        if not reads and getattr(view, "writes_what_is_mirrored", False):
             require_not_mirrored(scoped.cluster)
         return True
+
+
+def _names(asked: str, *, several: bool) -> Sequence[str] | None:
+    """The clusters that were asked for; None: all of them."""
+    names = asked.split(SEPARATOR)
+    if not several and (asked == EVERY_CLUSTER or len(names) > 1):
+        raise ValidationError({"cluster": f"Invalid value: {asked!r}: this address is of one cluster: name one."})
+    if len(names) > 1 and not all(names):
+        raise ValidationError({"cluster": f"Required value: a name is empty in {asked!r}."})
+    if len(set(names)) < len(names):
+        raise ValidationError({"cluster": f"Duplicate value: {asked!r} names a cluster twice."})
+    return None if asked == EVERY_CLUSTER else names
 
 
 def _refuse_nul(request: Request) -> None:

@@ -15,15 +15,22 @@ from accounts.api.flags import flag
 from accounts.exceptions import NotFound
 from accounts.models import Cluster
 from accounts.services.access import Access, Verb
+from accounts.services.reach import Reach
 
 DRY_RUN: Final = "dry_run"
 
 
 class ClusterView(GenericAPIView[Any]):
-    """A view in one cluster. The permission class `Scoped` sets `access` and `cluster` before the view runs."""
+    """A view in one cluster, or in several. The permission class `Scoped` sets `reach`, and of one cluster `access` and
+    `cluster`, before the view runs."""
 
     access: Access
     cluster: Cluster
+    reach: Reach
+    spans_clusters: ClassVar[bool] = False
+    """Whether a read may be of several clusters (`?cluster=a,b`, `?cluster=*`); it then uses `reach` alone."""
+    default_cluster: ClassVar[str] = "default"
+    """What a request without `?cluster=` is about."""
     keyset: tuple[str, ...] = ("id",)
     writes_what_is_mirrored: ClassVar[bool] = True
     """Whether a write of this view is refused where our rows only repeat what the cluster says."""

@@ -24,8 +24,8 @@ Tree = dict[str, Any]
 """Key -> the field that stands there, with its type; the tree below; or None for a field that was dropped since."""
 
 READ_ONLY: Final = frozenset(
-    ("uid", "name", "namespace", "generation", "created_at", "deletion_requested_at", "conditions", "pending",
-     "reserving", "admitted", "capacity")
+    ("uid", "cluster", "name", "namespace", "generation", "created_at", "deletion_requested_at", "conditions",
+     "pending", "reserving", "admitted", "capacity")
 )  # fmt: skip
 """What our JSON of an object says beside its fields."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from redis import RedisError
@@ -45,11 +46,22 @@ class WatcherHealth:
 
 def watcher_health(cluster: str) -> WatcherHealth:
     """What the last heartbeat said; not alive, too, where Redis does not answer."""
+    return watchers_health([cluster])[cluster]
+
+
+def watchers_health(clusters: Sequence[str]) -> dict[str, WatcherHealth]:
+    """The same of several clusters, in one question to Redis."""
+    silent = dict.fromkeys(clusters, WatcherHealth(False, None))
+    if not clusters:
+        return silent
     try:
-        content = redis_client().get(watcher_key(cluster))
+        contents: Any = redis_client().mget([watcher_key(cluster) for cluster in clusters])
     except RedisError as error:
-        _log.warning("Whether the watcher lives is not known: %s", error)
-        return WatcherHealth(False, None)
-    if not isinstance(content, bytes):
-        return WatcherHealth(False, None)
-    return WatcherHealth(True, orjson.loads(content)["last_event_at"])
+        _log.warning("Whether the watchers live is not known: %s", error)
+        return silent
+    heard = zip(clusters, contents, strict=True)
+    return silent | {
+        cluster: WatcherHealth(True, orjson.loads(content)["last_event_at"])
+        for cluster, content in heard
+        if isinstance(content, bytes)
+    }

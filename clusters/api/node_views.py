@@ -1,5 +1,6 @@
 """Nodes with their pods' requests, the holders of those, and the flavors that include the node."""
 
+from collections import defaultdict
 from typing import Any, Final
 
 from django.db import connection
@@ -19,15 +20,15 @@ from scheduling.model.selectors import HOSTNAME_LABEL, matches_node_selector
 
 _LIVING: Final = ("Pending", "Running")
 _REQUESTED: Final = """
-    SELECT pod.node_name, request.resource, sum(request.amount)::bigint
+    SELECT workload.cluster_id, pod.node_name, request.resource, sum(request.amount)::bigint
     FROM queues_pod AS pod
         JOIN queues_workload AS workload ON workload.id = pod.workload_id
         JOIN queues_podset AS pod_set ON pod_set.workload_id = pod.workload_id AND pod_set.name = pod.pod_set,
         LATERAL (
             SELECT key, value::numeric FROM jsonb_each_text(pod_set.requests) UNION ALL SELECT %s, 1
         ) AS request (resource, amount)
-    WHERE workload.cluster_id = %s AND pod.node_name = ANY (%s) AND pod.phase = ANY (%s)
-    GROUP BY 1, 2
+    WHERE workload.cluster_id = ANY (%s) AND pod.node_name = ANY (%s) AND pod.phase = ANY (%s)
+    GROUP BY 1, 2, 3
 """
 _POD_COLUMNS: Final = (
     "namespace", "name", "pod_set", "replica", "phase", "ready", "terminating", "reason", "started_at",
@@ -67,15 +68,18 @@ class NodePodSerializer(serializers.Serializer[Any]):
 class _PlacedNodes(views.NodeKindView):
     def render(self, rows: list[Node]) -> list[dict[str, Any]]:
         """With what is asked of each, and the flavors that reach it."""
-        requested = _requested(self.cluster.pk, rows)
-        flavors = list(ResourceFlavor.objects.filter(cluster=self.cluster).values_list("name", "node_labels"))
+        requested = _requested([cluster.pk for cluster in self.reach.clusters], rows)
+        flavors: dict[int, list[tuple[str, dict[str, str]]]] = defaultdict(list)
+        known = ResourceFlavor.objects.filter(self.reach.rows())
+        for cluster, name, labels in known.values_list("cluster_id", "name", "node_labels"):
+            flavors[cluster].append((name, labels))
         return [
             node
             | {
-                "requested": format_amounts(requested[row.name]),
+                "requested": format_amounts(requested[row.cluster_id, row.name]),
                 "flavors": [
                     name
-                    for name, labels in flavors
+                    for name, labels in flavors[row.cluster_id]
                     if matches_node_selector(labels, {HOSTNAME_LABEL: row.name} | row.labels)
                 ],
             }
@@ -132,13 +136,16 @@ class NodePodsView(ClusterView):
         return self.get_paginated_response([_pod_json(row, requests) for row in page])
 
 
-def _requested(cluster_id: int, rows: list[Node]) -> dict[str, dict[str, int]]:
-    """Node -> resource -> amount in base units."""
-    found = {row.name: dict(row.foreign_usage) for row in rows}
+def _requested(cluster_ids: list[int], rows: list[Node]) -> dict[tuple[int, str], dict[str, int]]:
+    """(cluster, node) -> resource -> amount in base units."""
+    found = {(row.cluster_id, row.name): dict(row.foreign_usage) for row in rows}
+    names = list({row.name for row in rows})
     with connection.cursor() as cursor:
-        cursor.execute(_REQUESTED, [PODS, cluster_id, list(found), list(_LIVING)])
-        for node, resource, amount in cursor.fetchall():
-            found[node][resource] = found[node].get(resource, 0) + amount
+        cursor.execute(_REQUESTED, [PODS, cluster_ids, names, list(_LIVING)])
+        for cluster, node, resource, amount in cursor.fetchall():
+            held = found.get((cluster, node))  # None: another page's, of the same name in another cluster
+            if held is not None:
+                held[resource] = held.get(resource, 0) + amount
     return found
 
 

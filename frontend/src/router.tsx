@@ -11,6 +11,7 @@ import {
 import { sessionQuery } from "@/api/session";
 import { parseAuditFilters } from "@/lib/url/audit-filters";
 import { basePath } from "@/lib/url/base-path";
+import { ALL_CLUSTERS } from "@/lib/url/clusters";
 import { parseDecisionFilters } from "@/lib/url/decision-filters";
 import { parseGpuFilters } from "@/lib/url/gpu-filters";
 import { parseNodeFilters } from "@/lib/url/node-filters";
@@ -58,12 +59,21 @@ const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
   validateSearch: parseRange,
+  staticData: { spansClusters: true },
+  // Whoever has several clusters and names none begins with all of them.
+  beforeLoad: async ({ context, search }) => {
+    const { clusters } = await context.queries.ensureQueryData(sessionQuery());
+    if (search.cluster === undefined && clusters.length > 1) {
+      throw redirect({ to: "/", search: { ...search, cluster: ALL_CLUSTERS }, replace: true });
+    }
+  },
   component: lazyRouteComponent(() => import("@/routes/overview"), "OverviewRoute"),
 });
 
 const workloadsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/workloads",
+  staticData: { spansClusters: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseWorkloadFilters(search),
     ...parseWorkloadView(search),
@@ -105,6 +115,7 @@ const gpusRoute = createRoute({
 const nodesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes",
+  staticData: { spansClusters: true },
   validateSearch: parseNodeFilters,
   component: lazyRouteComponent(() => import("@/routes/hardware/nodes"), "NodesRoute"),
 });
@@ -150,6 +161,7 @@ const localQueueRoute = createRoute({
 const decisionsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/decisions",
+  staticData: { spansClusters: true },
   validateSearch: parseDecisionFilters,
   component: lazyRouteComponent(() => import("@/routes/records/decisions"), "DecisionsRoute"),
 });
@@ -252,5 +264,9 @@ export function createAppRouter(queries: QueryClient) {
 declare module "@tanstack/react-router" {
   interface Register {
     router: ReturnType<typeof createAppRouter>;
+  }
+  interface StaticDataRouteOption {
+    /** Whether the page may show several clusters; the others ask for one of them. */
+    spansClusters?: boolean;
   }
 }

@@ -1,11 +1,12 @@
 """Rows of gpus -> our JSON; slices of tenants that the user may not see say only that they are occupied."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django.db.models import Count, F, QuerySet, Sum
 
+from accounts.services.reach import Reach
 from gpus.models import Device, DeviceAllocation
 from gpus.units import DeviceAmounts, device_amounts
 from scheduling.model.quantity import format_amounts
@@ -15,8 +16,8 @@ _NODE_FIELDS: Final = (
     "updated_at",
 )  # fmt: skip
 _SLICE_FIELDS: Final = (
-    "id", "device_id", "device_uuid", "source", "pod_set", "replica", "container", "namespace", "pod_name",
-    "memory_mib", "cores_percent", "created_at", "workload__namespace", "workload__name", "node__name",
+    "id", "cluster_id", "device_id", "device_uuid", "source", "pod_set", "replica", "container", "namespace",
+    "pod_name", "memory_mib", "cores_percent", "created_at", "workload__namespace", "workload__name", "node__name",
 )  # fmt: skip
 _DEVICE_FIELDS: Final = (
     "uuid", "index", "vendor", "type", "mode", "numa", "healthy", "cordoned", "draining", "slots", "memory_mib",
@@ -24,16 +25,15 @@ _DEVICE_FIELDS: Final = (
 )  # fmt: skip
 _AMOUNTS: Final = ("slots", "memory_mib", "cores_percent")
 
-Namespaces = Collection[str] | None
 
-
-def nodes_json(rows: Iterable[Any]) -> list[dict[str, Any]]:
+def nodes_json(rows: Iterable[Any], reach: Reach) -> list[dict[str, Any]]:
     """Nodes, with their devices summed up in one query."""
     rows = list(rows)
     totals = _device_totals([row.pk for row in rows])
     return [
         {field: getattr(row, field) for field in _NODE_FIELDS}
         | {
+            "cluster": reach.name(row.cluster_id),
             "capacity": format_amounts(row.capacity),
             "allocatable": format_amounts(row.allocatable),
             "foreign_usage": format_amounts(row.foreign_usage),
@@ -43,17 +43,22 @@ def nodes_json(rows: Iterable[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def devices_json(devices: Iterable[Device], namespaces: Namespaces) -> list[dict[str, Any]]:
+def devices_json(devices: Iterable[Device], reach: Reach) -> list[dict[str, Any]]:
     """Devices (with their `node`), and the slices of all of them in one query."""
     devices = list(devices)
     slices: dict[int, list[dict[str, Any]]] = defaultdict(list)
     held = DeviceAllocation.objects.filter(device_id__in=[device.pk for device in devices])
     for row in slice_values(held).order_by("id"):
-        slices[row["device_id"]].append(slice_json(row, namespaces))
+        slices[row["device_id"]].append(_slice_json(row, reach))
     return [
         {field: getattr(device, field) for field in _DEVICE_FIELDS}
         | {f"used_{name}": getattr(device, f"used_{name}") + getattr(device, f"external_{name}") for name in _AMOUNTS}
-        | {"node": device.node.name, "slices": slices[device.pk], "units": _units(device, slices[device.pk])}
+        | {
+            "cluster": reach.name(device.node.cluster_id),
+            "node": device.node.name,
+            "slices": slices[device.pk],
+            "units": _units(device, slices[device.pk]),
+        }
         for device in devices
     ]
 
@@ -65,14 +70,15 @@ def _units(device: Device, slices: Iterable[Mapping[str, Any]]) -> DeviceAmounts
 
 
 def slice_values(allocations: QuerySet[DeviceAllocation]) -> Any:
-    """The columns that `slice_json` wants, as dicts."""
+    """The columns that a slice's JSON wants, as dicts."""
     return allocations.values(*_SLICE_FIELDS)
 
 
-def slice_json(row: Mapping[str, Any], namespaces: Namespaces) -> dict[str, Any]:
+def _slice_json(row: Mapping[str, Any], reach: Reach) -> dict[str, Any]:
     """A slice; without its holder where that is none of the user's namespaces."""
     namespace = row["workload__namespace"] or row["namespace"]
     name = row["workload__name"] or row["pod_name"]
+    namespaces = reach.access(row["cluster_id"]).visible_namespaces()
     visible = namespaces is None or namespace in namespaces
     return {
         "workload": f"{namespace}/{name}" if visible and name else None,
@@ -86,10 +92,10 @@ def slice_json(row: Mapping[str, Any], namespaces: Namespaces) -> dict[str, Any]
     }
 
 
-def allocation_json(row: Mapping[str, Any], namespaces: Namespaces) -> dict[str, Any]:
+def allocation_json(row: Mapping[str, Any], reach: Reach) -> dict[str, Any]:
     """A slice and where it is."""
     place = {"id": row["id"], "node": row["node__name"], "device": row["device_uuid"], "created_at": row["created_at"]}
-    return slice_json(row, namespaces) | place
+    return {**_slice_json(row, reach), **place, "cluster": reach.name(row["cluster_id"])}
 
 
 def _device_totals(nodes: list[int]) -> dict[int, dict[str, int]]:

@@ -46,6 +46,7 @@ class NodeConditionSerializer(Shape):
 class NodeSerializer(Shape):
     """A node."""
 
+    cluster = serializers.CharField()
     name = serializers.CharField()
     labels = serializers.DictField(child=serializers.CharField())
     taints = TaintSerializer(many=True)
@@ -88,6 +89,7 @@ class DeviceUnitsSerializer(Shape):
 class DeviceSerializer(Shape):
     """A device and who holds which slice of it. What is used is what we decided and what others hold together."""
 
+    cluster = serializers.CharField()
     uuid = serializers.CharField()
     node = serializers.CharField()
     index = serializers.IntegerField()
@@ -118,6 +120,7 @@ class NodeDetailSerializer(NodeSerializer):
 class DeviceAllocationSerializer(SliceSerializer):
     """A slice and where it is."""
 
+    cluster = serializers.CharField()
     id = serializers.IntegerField()
     node = serializers.CharField()
     device = serializers.CharField(help_text="The device's UUID.")

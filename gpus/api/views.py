@@ -58,7 +58,7 @@ class NodeKindView(ClusterView):
 
     def render(self, rows: list[Node]) -> list[dict[str, Any]]:
         """Rows as JSON."""
-        return nodes_json(rows)
+        return nodes_json(rows, self.reach)
 
 
 class NodeListView(NodeKindView):
@@ -67,12 +67,13 @@ class NodeListView(NodeKindView):
     serializer_class = shapes.NodeSerializer
     queryset = Node.objects.all()
     filterset_class = NodeFilter
+    spans_clusters = True
     keyset = ("name",)
 
     @extend_schema(responses=shapes.NodeSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The nodes, by name."""
-        nodes = self.filter_queryset(self.get_queryset().filter(cluster_id=self.cluster.pk))
+        nodes = self.filter_queryset(self.get_queryset().filter(self.reach.rows()))
         return self.get_paginated_response(self.render(self.paginate_queryset(nodes) or []))
 
 
@@ -89,7 +90,7 @@ class NodeView(NodeKindView):
         if node is None:
             raise self.missing("Node", name)
         devices = Device.objects.filter(node=node).select_related("node").order_by("index", "uuid")
-        return Response(self.render([node])[0] | {"devices": devices_json(devices, self.access.visible_namespaces())})
+        return Response(self.render([node])[0] | {"devices": devices_json(devices, self.reach)})
 
 
 class DeviceListView(ClusterView):
@@ -98,13 +99,14 @@ class DeviceListView(ClusterView):
     serializer_class = shapes.DeviceSerializer
     queryset = Device.objects.select_related("node")
     filterset_class = DeviceFilter
+    spans_clusters = True
 
     @extend_schema(responses=shapes.DeviceSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The devices and their slices."""
-        devices = self.filter_queryset(self.get_queryset().filter(node__cluster_id=self.cluster.pk))
+        devices = self.filter_queryset(self.get_queryset().filter(self.reach.rows(cluster="node__cluster")))
         page = self.paginate_queryset(devices) or []
-        return self.get_paginated_response(devices_json(page, self.access.visible_namespaces()))
+        return self.get_paginated_response(devices_json(page, self.reach))
 
 
 class DeviceView(ClusterView):
@@ -119,7 +121,7 @@ class DeviceView(ClusterView):
         device = self.get_queryset().filter(node__cluster_id=self.cluster.pk, uuid=uuid).first()
         if device is None:
             raise self.missing("Device", uuid)
-        return Response(devices_json([device], self.access.visible_namespaces())[0])
+        return Response(devices_json([device], self.reach)[0])
 
 
 class DeviceAllocationListView(ClusterView):
@@ -128,11 +130,11 @@ class DeviceAllocationListView(ClusterView):
     serializer_class = shapes.DeviceAllocationSerializer
     queryset = DeviceAllocation.objects.all()
     filterset_class = DeviceAllocationFilter
+    spans_clusters = True
 
     @extend_schema(responses=shapes.DeviceAllocationSerializer(many=True))
     def get(self, request: Request) -> Response:
         """Every slice that is held."""
-        held: QuerySet[DeviceAllocation] = self.get_queryset().filter(cluster_id=self.cluster.pk)
+        held: QuerySet[DeviceAllocation] = self.get_queryset().filter(self.reach.rows())
         page = self.paginate_queryset(slice_values(self.filter_queryset(held))) or []
-        namespaces = self.access.visible_namespaces()
-        return self.get_paginated_response([allocation_json(row, namespaces) for row in page])
+        return self.get_paginated_response([allocation_json(row, self.reach) for row in page])

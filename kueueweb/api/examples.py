@@ -64,6 +64,7 @@ TAGS: Final[Mapping[str, str]] = {
     "admission-checks": "What has to agree before a workload is admitted (Kueue's AdmissionCheck).",
     "audit": "Who did what, when and from where. Nobody can edit it.",
     "auth": "Tokens: by password, or by a device code that a person confirms in the browser.",
+    "cluster-overviews": "Every cluster at a glance.",
     "cluster-queues": "Quotas by flavor and resource, and how they are used (Kueue's ClusterQueue).",
     "clusters": "The Kubernetes clusters: who decides there, and how it is reached.",
     "cohorts": "ClusterQueues that lend each other quota, in a tree (Kueue's Cohort).",

@@ -34,7 +34,7 @@ class KeysetPagination(BasePagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         """One page of rows, dicts or instances; raises ValidationError for a limit or a cursor that is none."""
-        keyset: Sequence[str] = getattr(view, "keyset", ("id",))
+        keyset = _keyset(view)
         limit = read_limit(request)
         if flag(request, "total"):
             self.total = queryset.count()
@@ -79,6 +79,15 @@ class KeysetPagination(BasePagination):
             {"name": "limit", "in": "query", "schema": limit, "description": "How many rows at most."},
             {"name": "total", "in": "query", "schema": {"type": "boolean"}, "description": "Count all rows, too."},
         ]
+
+
+def _keyset(view: APIView | None) -> Sequence[str]:
+    """The view's; of several clusters with the row's key, since a name tells rows apart only within its cluster."""
+    keyset: Sequence[str] = getattr(view, "keyset", ("id",))
+    reach = getattr(view, "reach", None)
+    if reach is None or not reach.is_of_several or {"id", "-id"} & set(keyset):
+        return keyset
+    return (*keyset, "id")
 
 
 def read_limit(request: Request) -> int:

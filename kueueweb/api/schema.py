@@ -58,8 +58,9 @@ _LATER: Final = (429, 503)
 _RETRY_AFTER: Final = {"description": "After how many seconds to try again.", "schema": {"type": "integer"}}
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
 _WITH_BODY: Final = (409, 413, 415, 429)
-_CLUSTER: Final = OpenApiParameter(
-    "cluster", str, OpenApiParameter.QUERY, description="The cluster's name.", default="default"
+_ONE_CLUSTER: Final = "The cluster's name."
+_SEVERAL_CLUSTERS: Final = (
+    "The name of a cluster, or several with commas between them; `*`: all in which you have a role."
 )
 _DRY_RUN: Final = OpenApiParameter(
     DRY_RUN, bool, OpenApiParameter.QUERY, description="Answer as if it were done, and store nothing."
@@ -131,12 +132,22 @@ class Schema(AutoSchema):
         """`cluster`, for the operations that happen in one."""
         parameters = list(super().get_override_parameters())
         if any(isinstance(permission, Scoped) for permission in self.view.get_permissions()):
-            parameters.append(_CLUSTER)
+            parameters.append(self._cluster())
             if self.method not in SAFE_METHODS:
                 parameters.append(_DRY_RUN)
         if self._has_etag() and self.method != "GET":
             parameters.append(_IF_MATCH)
         return parameters
+
+    def _cluster(self) -> OpenApiParameter:
+        several = self.method in SAFE_METHODS and getattr(self.view, "spans_clusters", False)
+        return OpenApiParameter(
+            "cluster",
+            str,
+            OpenApiParameter.QUERY,
+            description=_SEVERAL_CLUSTERS if several else _ONE_CLUSTER,
+            default=getattr(self.view, "default_cluster", "default"),
+        )
 
     def _errors(self, method: str) -> Iterator[int]:
         yield from _ALWAYS

@@ -29,6 +29,7 @@ class ObjectSerializer(Shape):
     """What every configuration object has."""
 
     uid = serializers.UUIDField(read_only=True)
+    cluster = serializers.CharField(read_only=True, help_text="Empty for a role that holds in every cluster.")
     name = serializers.CharField(read_only=True)
     labels = _texts(required=False)
     annotations = _texts(required=False)

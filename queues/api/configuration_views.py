@@ -17,7 +17,7 @@ from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import PreconditionFailed, PreconditionRequired
 from accounts.kinds.declaration import Kind
 from accounts.models import Cluster, ClusterMode, DeviceBinding, Namespace, RoleBinding
-from accounts.services.access import access_of, clusters_of
+from accounts.services.access import access_of, accesses_of, clusters_of
 from accounts.services.apply_result import Action
 from accounts.services.cluster_settings import (
     set_accepted_managers,
@@ -40,16 +40,20 @@ class KindView(ClusterView):
 
     def visible(self) -> QuerySet[Any]:
         """The rows that the user may see; raises `NotPermitted` for a kind without any."""
-        self.access.require("view", self.kind)
-        return self.in_cluster()
+        for cluster in self.reach.clusters:
+            self.reach.access(cluster.pk).require("view", self.kind)
+        return self.in_clusters()
 
-    def in_cluster(self) -> QuerySet[Any]:
-        """The rows of this cluster."""
-        return self.get_queryset().filter(cluster=self.cluster)
+    def in_clusters(self) -> QuerySet[Any]:
+        """The rows of these clusters."""
+        return self.get_queryset().filter(self.reach.rows())
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """Rows as JSON."""
-        return [KINDS[self.kind].to_json(row) for row in rows]
+        return [{"cluster": self._cluster_of(row), **KINDS[self.kind].to_json(row)} for row in rows]
+
+    def _cluster_of(self, row: Any) -> str:
+        return "" if row.cluster_id is None else self.reach.name(row.cluster_id)
 
 
 class KindListView(ListModelMixin, KindView):
@@ -57,10 +61,10 @@ class KindListView(ListModelMixin, KindView):
 
     keyset: tuple[str, ...] = ("name",)
 
-    def in_cluster(self) -> QuerySet[Any]:
+    def in_clusters(self) -> QuerySet[Any]:
         """With roles that hold in every cluster: they are made in the admin, and count here too."""
         if KINDS[self.kind].model is not RoleBinding:
-            return super().in_cluster()
+            return super().in_clusters()
         return self.get_queryset().filter(Q(cluster=self.cluster) | Q(cluster=None))
 
     def get(self, request: Request) -> Response:
@@ -187,9 +191,7 @@ class _Objects(KindView):
         column = "namespace" if kind.namespaced else "name"
         if not kind.namespaced and kind.model is not Namespace:
             return super().visible()
-        rows = self.get_queryset().filter(cluster=self.cluster)
-        bound = self.access.visible_namespaces()
-        return rows if bound is None else rows.filter(**{f"{column}__in": bound})
+        return self.get_queryset().filter(self.reach.rows_in_namespaces(column))
 
 
 def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
@@ -200,7 +202,8 @@ def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
         "serializer_class": shapes.serializer_of(kind.name) if kind.fields else shapes.ObjectSerializer,
         "writes_what_is_mirrored": kind.mirrored,
     }
-    listed = dict(common)
+    # Not every reader of a cluster reads role bindings, and one that holds in every cluster is in each list.
+    listed = {**common, "spans_clusters": kind.model is not RoleBinding}
     if kind.namespaced:
         listed |= {"keyset": ("namespace", "name"), "filterset_class": NamespaceFilter}
     return (
@@ -226,8 +229,9 @@ class ClusterListView(ListModelMixin, ClusterView):
 
     def get(self, request: Request) -> Response:
         """The clusters in which the user has a role."""
-        page = self.paginate_queryset(clusters_of(request.user))
-        return self.get_paginated_response([_cluster_json(row, self.access.sees_everything) for row in page or []])
+        page = self.paginate_queryset(clusters_of(request.user)) or []
+        accesses = accesses_of(request.user, [row.name for row in page])
+        return self.get_paginated_response([_cluster_json(row, accesses[row.name].sees_everything) for row in page])
 
 
 class ClusterDetailView(ClusterView):

@@ -22,6 +22,7 @@ _COLUMNS: Final = {
     "local_queue": "queue_name",
     "priority_class": "priority_class_name",
     "submitted_by": "submitted_by",
+    "cluster": "cluster__name",
 }
 MAX_GROUPS: Final = 500
 _BY = OpenApiParameter("by", OpenApiTypes.STR, enum=list(_COLUMNS), default="status", description="What to count by.")
@@ -47,6 +48,7 @@ class WorkloadCountsView(ClusterView):
     serializer_class = WorkloadCountsSerializer
     queryset = Workload.objects.none()
     filterset_class = WorkloadFilter
+    spans_clusters = True
 
     @extend_schema(parameters=[_BY], responses=WorkloadCountsSerializer, filters=True)
     def get(self, request: Request) -> Response:
@@ -54,7 +56,7 @@ class WorkloadCountsView(ClusterView):
         by = query_text(request.query_params, "by") or "status"
         if by not in _COLUMNS:
             raise ValidationError({"by": f"Unsupported value: {by!r}. Supported values: {', '.join(_COLUMNS)}."})
-        seen = Workload.objects.filter(cluster=self.cluster).in_namespaces(self.access.visible_namespaces())
+        seen = Workload.objects.filter(self.reach.rows_in_namespaces())
         column = _COLUMNS[by]
         rows = self.filter_queryset(seen).order_by().values_list(column).annotate(count=Count("id"))
         groups = sorted(rows, key=lambda row: (-row[1], row[0]))

@@ -38,8 +38,8 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False) -> A
     )
 
 
-def workloads_json(rows: Iterable[dict[str, Any]], reader: Reader) -> list[dict[str, Any]]:
-    """The workloads with their pod sets, as this reader may have them."""
+def workloads_json(rows: Iterable[dict[str, Any]], readers: Mapping[str, Reader]) -> list[dict[str, Any]]:
+    """The workloads with their pod sets, as the reader of each one's cluster may have them."""
     rows = list(rows)
     pod_sets: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
     found = PodSet.objects.filter(workload_id__in=pod_sets).order_by("workload_id", "position")
@@ -50,13 +50,13 @@ def workloads_json(rows: Iterable[dict[str, Any]], reader: Reader) -> list[dict[
         row["cluster"] = row.pop("cluster_name")
         row["owner"] = {"kind": kind, "name": name} if kind else None
         row["pod_sets"] = pod_sets[row["id"]]
-        row["message"] = reader.message(row["message"])
+        row["message"] = readers[row["cluster"]].message(row["message"])
     return rows
 
 
 def workload_detail_json(row: dict[str, Any], reader: Reader) -> dict[str, Any]:
     """One workload with its conditions and the device slices that it holds: two queries more."""
-    [body] = workloads_json([row], reader)
+    [body] = workloads_json([row], {row["cluster_name"]: reader})
     body["conditions"] = [condition_json(condition) for condition in reader.conditions(body["conditions"])]
     body["admission_checks"] = [
         condition_json(state) for state in reader.conditions(body.pop("admission_check_states"))

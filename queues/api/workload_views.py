@@ -6,6 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -38,7 +39,6 @@ from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import states_group
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload, WorkloadEvent
-from queues.models.workload import WorkloadQuerySet
 from queues.querysets import QueuePositions
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import read_job_object
@@ -47,7 +47,7 @@ from queues.services.owners import require_owner
 from queues.services.pod_groups.submission import submit_group_pods
 from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
-from queues.services.visibility import Reader
+from queues.services.visibility import Reader, readers_of
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, ValidationReport
 
@@ -81,6 +81,7 @@ class WorkloadsView(ClusterView):
     serializer_class = WorkloadSerializer
     queryset = Workload.objects.none()
     filterset_class = WorkloadFilter
+    spans_clusters = True
     parser_classes = JSON_AND_YAML
     takes_one_or_many = True
 
@@ -89,9 +90,9 @@ class WorkloadsView(ClusterView):
         """The order asked for; of equal ones the newest first."""
         return _KEYSETS.get(query_text(self.request.query_params, "ordering"), _KEYSETS["-id"])
 
-    def get_queryset(self) -> WorkloadQuerySet:
+    def get_queryset(self) -> QuerySet[Workload]:
         """What the user may see."""
-        return Workload.objects.filter(cluster=self.cluster).in_namespaces(self.access.visible_namespaces())
+        return Workload.objects.filter(self.reach.rows_in_namespaces())
 
     @extend_schema(parameters=[_ORDERING], responses=WorkloadSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -102,7 +103,7 @@ class WorkloadsView(ClusterView):
         if ordering == _POSITION:
             return self._by_position(request)
         page = self.paginate_queryset(workload_values(self.filter_queryset(self.get_queryset())))
-        return self.get_paginated_response(workloads_json(page or [], Reader(self.access, self.cluster)))
+        return self.get_paginated_response(workloads_json(page or [], readers_of(self.reach)))
 
     def _by_position(self, request: Request) -> Response:
         parameters = request.query_params
@@ -110,6 +111,8 @@ class WorkloadsView(ClusterView):
         limit = query_text(parameters, "limit") or "100"
         if not query_text(parameters, "cluster_queue"):
             raise ValidationError({"cluster_queue": "Positions are those of one ClusterQueue: name it."})
+        if self.reach.is_of_several:
+            raise ValidationError({"cluster": "Positions are those of one ClusterQueue: name its cluster."})
         for name, text, most in (("after", after, 10**9), ("limit", limit, 1000)):
             if not (text.isascii() and text.isdigit() and int(text[:10]) <= most):
                 raise ValidationError({name: f"{text!r} is not a whole number up to {most}."})
@@ -128,7 +131,7 @@ class WorkloadsView(ClusterView):
         if more:
             positions.popitem()
         found = workload_values(Workload.objects.filter(pk__in=positions))
-        rows = workloads_json(found, Reader(self.access, self.cluster))
+        rows = workloads_json(found, readers_of(self.reach))
         for row in rows:
             row["position"] = positions[row["id"]]
         rows.sort(key=lambda row: row["position"])

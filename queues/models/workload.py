@@ -1,20 +1,11 @@
 """Workloads: pod sets that are pending, hold quota, run and finish as a whole."""
 
-from collections.abc import Collection
-from typing import Self
-
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Upper
 
 from accounts.models.base import NamespacedObject
-
-
-class WorkloadQuerySet(models.QuerySet["Workload"]):
-    def in_namespaces(self, namespaces: Collection[str] | None) -> Self:
-        """The rows in these namespaces; None means all namespaces."""
-        return self if namespaces is None else self.filter(namespace__in=namespaces)
 
 
 class Workload(NamespacedObject):
@@ -101,8 +92,6 @@ class Workload(NamespacedObject):
     )
     push_refused_sequence = models.BigIntegerField(default=0, db_default=0)
     push_retry_at = models.DateTimeField(null=True, blank=True, help_text="When a refused decision is told again.")
-
-    objects = WorkloadQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

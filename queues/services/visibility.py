@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from accounts.models import Cluster
 from accounts.services.access import Access
+from accounts.services.reach import Reach
 from queues.models import LocalQueue
 from queues.services.owners import queues_below
 
@@ -41,12 +42,36 @@ class Visibility:
 
 def visibility_of(access: Access, cluster: Cluster) -> Visibility:
     """What the user may see in this cluster: one query for a tenant, none for users who see everything."""
-    namespaces = access.visible_namespaces()
-    if namespaces is None:
-        return Visibility(None)
-    queues = LocalQueue.objects.filter(cluster=cluster, namespace__in=namespaces)
-    own = frozenset(queues.values_list("cluster_queue_name", flat=True))
-    return Visibility(own | queues_below(access, cluster))
+    return visibilities_of(Reach([(cluster, access)]))[cluster.pk]
+
+
+def visibilities_of(reach: Reach) -> dict[int, Visibility]:
+    """What the user may see, by cluster: as many queries for several clusters as for one."""
+    tenancies = Reach(
+        (cluster, reach.access(cluster.pk))
+        for cluster in reach.clusters
+        if not reach.access(cluster.pk).sees_everything
+    )
+    found = {cluster.pk: Visibility(None) for cluster in reach.clusters}
+    if not tenancies.clusters:
+        return found
+    own: dict[int, set[str]] = {cluster.pk: set() for cluster in tenancies.clusters}
+    queues = LocalQueue.objects.filter(tenancies.rows_in_namespaces())
+    for pk, name in queues.values_list("cluster_id", "cluster_queue_name"):
+        own[pk].add(name)
+    below = queues_below(tenancies)
+    return found | {pk: Visibility(frozenset(names) | below[pk]) for pk, names in own.items()}
+
+
+class _Visibilities:
+    """What may be seen in each cluster, read when it is asked for first."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+
+    @cached_property
+    def found(self) -> dict[int, Visibility]:
+        return visibilities_of(self._reach)
 
 
 class Reader:
@@ -56,13 +81,14 @@ class Reader:
     Rows keep the whole message, because readers with different rights read the same row.
     """
 
-    def __init__(self, access: Access, cluster: Cluster) -> None:
+    def __init__(self, access: Access, cluster: Cluster, visibilities: _Visibilities | None = None) -> None:
         self._access = access
         self._cluster = cluster
+        self._visibilities = visibilities or _Visibilities(Reach([(cluster, access)]))
 
-    @cached_property
-    def _visibility(self) -> Visibility:
-        return visibility_of(self._access, self._cluster)
+    @property
+    def sees_everything(self) -> bool:
+        return self._access.sees_everything
 
     def message(self, text: str) -> str:
         """The message for this reader."""
@@ -72,7 +98,7 @@ class Reader:
         if victim and not self._access.sees(victim[1]):
             return f"Preempted a workload ({victim[2]})"
         path = _PREEMPTOR_PATH.search(text)
-        if path and self._visibility.sees_queue(path[1].rpartition("/")[2]):
+        if path and self._visibilities.found[self._cluster.pk].sees_queue(path[1].rpartition("/")[2]):
             return text
         return _OF_PREEMPTOR.sub("", text)
 
@@ -90,3 +116,9 @@ class Reader:
             return manifest
         cut = {key: self.conditions(status[key]) for key in ("conditions", "admissionChecks") if key in status}
         return {**manifest, "status": {**status, **cut}}
+
+
+def readers_of(reach: Reach) -> dict[str, Reader]:
+    """A `Reader` for each cluster, by its name."""
+    shared = _Visibilities(reach)
+    return {cluster.name: Reader(reach.access(cluster.pk), cluster, shared) for cluster in reach.clusters}

@@ -9,13 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from queues.services.visibility import Reader
+from queues.services.visibility import readers_of
 from scheduler.models import Decision, SchedulingCycle
 from scheduling.model.vocabulary import DecisionKind
 
 _DECISION_FIELDS: Final = (
-    "id", "decided_at", "epoch", "cycle", "action", "namespace", "workload_name", "workload_uid", "cluster_queue_name",
-    "reason", "message", "detail",
+    "id", "decided_at", "cluster_name", "epoch", "cycle", "action", "namespace", "workload_name", "workload_uid",
+    "cluster_queue_name", "reason", "message", "detail",
 )  # fmt: skip
 _CYCLE_FIELDS: Final = (
     "id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted", "inadmissible",
@@ -27,6 +27,7 @@ class DecisionSerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     decided_at = serializers.DateTimeField()
+    cluster = serializers.CharField()
     epoch = serializers.IntegerField()
     cycle = serializers.IntegerField()
     action = serializers.CharField()
@@ -77,21 +78,21 @@ class DecisionListView(ClusterView):
     serializer_class = DecisionSerializer
     queryset = Decision.objects.all()
     filterset_class = DecisionFilter
+    spans_clusters = True
     keyset = ("-decided_at", "-id")
 
     @extend_schema(responses=DecisionSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The decisions on workloads of the namespaces that the user may see. They outlive the workloads."""
-        found = Decision.objects.filter(cluster_name=self.cluster.name)
-        namespaces = self.access.visible_namespaces()
-        if namespaces is not None:
-            found = found.filter(namespace__in=namespaces)
+        found = Decision.objects.filter(self.reach.rows_in_namespaces(cluster="cluster_name"))
         page = self.paginate_queryset(self.filter_queryset(found).values(*_DECISION_FIELDS)) or []
-        reader = Reader(self.access, self.cluster)
+        readers = readers_of(self.reach)
         for row in page:
+            row["cluster"] = row.pop("cluster_name")
             row["cluster_queue"] = row.pop("cluster_queue_name")
+            reader = readers[row["cluster"]]
             row["message"] = reader.message(row["message"])
-            if not self.access.sees_everything and row["action"] != DecisionKind.ADMIT:
+            if not reader.sees_everything and row["action"] != DecisionKind.ADMIT:
                 row["detail"] = {}  # it names workloads of others: which one was preempted, or for which one
         return self.get_paginated_response(page)
 

@@ -7,7 +7,6 @@ from rest_framework import serializers
 from queues.api import configuration_serializers as shapes
 from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.serializers import Shape
-from queues.kinds import KINDS
 from queues.models import ResourceFlavor
 from scheduler.store.flavor_capacities import capacities, followers
 from scheduling.devices.capacity import FlavorCapacity
@@ -56,14 +55,14 @@ class _ResourceFlavors(KindView):
         """With what their nodes have."""
         found, following = capacities(self.cluster, rows), followers(self.cluster)
         return [
-            KINDS[self.kind].to_json(row)
+            body
             | {
                 "capacity": [
                     _json(each) | {"followed_by": following.get((row.name, each.resource), [])}
                     for each in found.get(row.name, ())
                 ]
             }
-            for row in rows
+            for row, body in zip(rows, super().render(rows), strict=True)
         ]
 
 

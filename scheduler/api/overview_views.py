@@ -11,36 +11,15 @@ from rest_framework.response import Response
 from accounts.api.scope import ClusterView
 from accounts.kinds.frameworks import disabled_frameworks
 from accounts.services.watcher_health import watcher_health
+from scheduler.api.cluster_totals import device_totals, workload_totals
 from scheduler.live.published import leads
 from scheduler.models import Lease
 
-_WORKLOADS: Final = """
-    SELECT status, reason, active, count(*)
-    FROM queues_workload
-    WHERE cluster_id = %(cluster_id)s AND status <> 'Finished'
-        AND (%(namespaces)s::text[] IS NULL OR namespace = ANY (%(namespaces)s))
-    GROUP BY 1, 2, 3
-"""
 _FINISHED: Final = """
     SELECT count(*) FROM queues_workload
     WHERE cluster_id = %(cluster_id)s AND status = 'Finished' AND finished_at >= now() - interval '24 hours'
         AND (%(namespaces)s::text[] IS NULL OR namespace = ANY (%(namespaces)s))
 """
-_DEVICES: Final = """
-    SELECT count(DISTINCT node.id), count(device.id),
-        count(device.id) FILTER (WHERE device.used_slots + device.external_slots > 0),
-        coalesce(sum(device.slots), 0)::bigint, coalesce(sum(device.used_slots + device.external_slots), 0)::bigint,
-        coalesce(sum(device.memory_mib), 0)::bigint,
-        coalesce(sum(device.used_memory_mib + device.external_memory_mib), 0)::bigint,
-        coalesce(sum(device.cores_percent), 0)::bigint,
-        coalesce(sum(device.used_cores_percent + device.external_cores_percent), 0)::bigint
-    FROM gpus_node AS node LEFT JOIN gpus_device AS device ON device.node_id = node.id
-    WHERE node.cluster_id = %(cluster_id)s
-"""
-_DEVICE_TOTALS: Final = (
-    "nodes", "devices", "devices_in_use", "slots", "used_slots", "memory_mib", "used_memory_mib", "cores_percent",
-    "used_cores_percent",
-)  # fmt: skip
 
 
 class TotalsSerializer(serializers.Serializer[Any]):
@@ -134,21 +113,20 @@ class OverviewView(ClusterView):
 
     @extend_schema(responses=OverviewSerializer)
     def get(self, request: Request) -> Response:
-        """The numbers of the first page, in four queries."""
+        """The numbers of the first page."""
         namespaces = self.access.visible_namespaces()
         parameters = {
             "cluster_id": self.cluster.pk,
             "namespaces": None if namespaces is None else list(namespaces),
         }
+        workloads = workload_totals(self.reach)[self.cluster.pk]
+        devices = device_totals([self.cluster.pk])[self.cluster.pk]
         with connection.cursor() as cursor:
-            cursor.execute(_WORKLOADS, parameters)
-            workloads = cursor.fetchall()
             cursor.execute(_FINISHED, parameters)
             [finished] = cursor.fetchone()
-            cursor.execute(_DEVICES, parameters)
-            devices = dict(zip(_DEVICE_TOTALS, cursor.fetchone(), strict=True))
-        totals = {**_workload_totals(workloads), "finished": finished, **devices}
-        return Response({"totals": totals, "health": self._health(), "pending_by_reason": _reasons(workloads)})
+        totals = {**workloads.totals, "finished": finished, **devices}
+        reasons = [{"reason": reason, "count": count} for reason, count in workloads.reasons()]
+        return Response({"totals": totals, "health": self._health(), "pending_by_reason": reasons})
 
     def _health(self) -> dict[str, Any]:
         lease = Lease.objects.filter(cluster=self.cluster).first()
@@ -178,25 +156,3 @@ class OverviewView(ClusterView):
         """Its name is for those who may see everything."""
         holder = self.cluster.lease_holder
         return holder if self.access.sees_everything or not holder else "another installation"
-
-
-def _workload_totals(rows: list[tuple[str, str, bool, int]]) -> dict[str, int]:
-    totals = dict.fromkeys(("pending", "held", "reserving", "admitted"), 0)
-    for status, _, active, count in rows:
-        if status in {"QuotaReserved", "Admitted"}:
-            totals["reserving"] += count
-            totals["admitted"] += count if status == "Admitted" else 0
-        elif active:
-            totals["pending"] += count
-        else:
-            totals["held"] += count
-    return totals
-
-
-def _reasons(rows: list[tuple[str, str, bool, int]]) -> list[dict[str, Any]]:
-    reasons: dict[str, int] = {}
-    for status, reason, _, count in rows:
-        if status in {"Pending", "Evicted"}:
-            reasons[reason] = reasons.get(reason, 0) + count
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    return [{"reason": reason, "count": count} for reason, count in ordered]

@@ -1,7 +1,7 @@
 """The numbers of queues and cohorts: the scheduler's own while it lives, else computed from rows by the same core."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models import Cluster
 from queues.models import LocalQueue
-from scheduler.live.published import read_published
+from scheduler.live.published import published_of
 from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers
 from scheduler.store import objects
 from scheduler.store.configuration import read_configuration
@@ -20,20 +20,21 @@ from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssign
 from scheduling.world import World
 
 _USAGE: Final = """
-    SELECT workload.cluster_queue_name, pod_set.flavors ->> usage.key, usage.key, sum(usage.value::numeric)::bigint
+    SELECT workload.cluster_id, workload.cluster_queue_name, pod_set.flavors ->> usage.key, usage.key,
+        sum(usage.value::numeric)::bigint
     FROM queues_workload AS workload
         JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
         jsonb_each_text(pod_set.resource_usage) AS usage
-    WHERE workload.cluster_id = %s AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
+    WHERE workload.cluster_id = ANY (%s) AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
         AND pod_set.flavors ? usage.key
-    GROUP BY 1, 2, 3
+    GROUP BY 1, 2, 3, 4
 """
 _COUNTS: Final = """
-    SELECT cluster_queue_name,
+    SELECT cluster_id, cluster_queue_name,
         count(*) FILTER (WHERE quota_reserved_at IS NULL AND active),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
-    FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished' GROUP BY 1
+    FROM queues_workload WHERE cluster_id = ANY (%s) AND status <> 'Finished' GROUP BY 1, 2
 """
 
 
@@ -50,46 +51,67 @@ class Numbers:
 
 def read_numbers(cluster: Cluster) -> Numbers:
     """The numbers of a cluster now."""
-    return _live(cluster) or _computed(cluster)
+    return numbers_of([cluster])[cluster.pk]
 
 
-def _live(cluster: Cluster) -> Numbers | None:
-    published = read_published(cluster)
-    if published is None:
-        return None
-    return Numbers("live", published.time, published.data["cluster_queues"], published.data["cohorts"])
+def numbers_of(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
+    """The numbers of clusters now, by their keys: as many queries for several as for one."""
+    found = {
+        pk: Numbers("live", published.time, published.data["cluster_queues"], published.data["cohorts"])
+        for pk, published in published_of(clusters).items()
+    }
+    return found | _computed([cluster for cluster in clusters if cluster.pk not in found])
 
 
-def _computed(cluster: Cluster) -> Numbers:
-    world = World(read_configuration(cluster.configuration))
-    for flavor in objects.read_objects("resourceflavor", cluster.pk).values():
-        world.set_resource_flavor(flavor)
-    for topology in objects.read_objects("topology", cluster.pk).values():
-        world.set_topology(topology)
-    for check in objects.read_objects("admissioncheck", cluster.pk).values():
-        world.set_admission_check(check)
-    for cohort in objects.read_objects("cohort", cluster.pk).values():
-        world.set_cohort(cohort)
-    for queue in objects.read_objects("clusterqueue", cluster.pk).values():
-        world.set_cluster_queue(queue)
-    for workload in _usage(cluster):
-        world.set_workload(workload, 0.0)
-    counts = _counts(cluster)
+_SET_BY: Final[Mapping[str, Callable[[World, Any], object]]] = {
+    "resourceflavor": World.set_resource_flavor,
+    "topology": World.set_topology,
+    "admissioncheck": World.set_admission_check,
+    "cohort": World.set_cohort,
+    "clusterqueue": World.set_cluster_queue,
+}
+"""How a World takes each kind, in the order in which it takes them."""
+
+
+def _computed(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
+    if not clusters:
+        return {}
+    worlds = {cluster.pk: World(read_configuration(cluster.configuration)) for cluster in clusters}
+    for kind, set_in in _SET_BY.items():
+        for pk, values in objects.read_objects_of(kind, list(worlds)).items():
+            for value in values:
+                set_in(worlds[pk], value)
+    for pk, workloads in _usage(list(worlds)).items():
+        for workload in workloads:
+            worlds[pk].set_workload(workload, 0.0)
+    counts = _counts(list(worlds))
+    return {pk: _numbers_in(world, counts[pk]) for pk, world in worlds.items()}
+
+
+def _numbers_in(world: World, counts: Mapping[str, Mapping[str, int]]) -> Numbers:
     queues = {
-        name: cluster_queue_numbers(world.cluster_queue_status(name)) | counts.get(name, _NO_WORKLOADS)
+        name: {**cluster_queue_numbers(world.cluster_queue_status(name)), **counts.get(name, _NO_WORKLOADS)}
         for name in world.cluster_queue_names()
     }
     cohorts = {name: cohort_numbers(world.cohort_status(name)) for name in world.cohort_names()}
     return Numbers("rows", timezone.now(), queues, cohorts)
 
 
-def _usage(cluster: Cluster) -> list[Workload]:
-    """All that is charged to each ClusterQueue, as one workload that holds it."""
-    held: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+_Held = defaultdict[str, defaultdict[str, dict[str, int]]]
+"""ClusterQueue -> flavor -> resource -> amount."""
+
+
+def _usage(cluster_ids: list[int]) -> dict[int, list[Workload]]:
+    """By cluster, all that is charged to each ClusterQueue, as one workload that holds it."""
+    held: dict[int, _Held] = {pk: defaultdict(lambda: defaultdict(dict)) for pk in cluster_ids}
     with connection.cursor() as cursor:
-        cursor.execute(_USAGE, [cluster.pk])
-        for queue, flavor, resource, amount in cursor.fetchall():
-            held[queue][flavor][resource] = amount
+        cursor.execute(_USAGE, [cluster_ids])
+        for cluster, queue, flavor, resource, amount in cursor.fetchall():
+            held[cluster][queue][flavor][resource] = amount
+    return {pk: _holders(queues) for pk, queues in held.items()}
+
+
+def _holders(held: _Held) -> list[Workload]:
     reserved = {ConditionType.QUOTA_RESERVED: Condition(ConditionType.QUOTA_RESERVED, ConditionStatus.TRUE)}
     return [
         Workload(
@@ -114,14 +136,16 @@ def _usage(cluster: Cluster) -> list[Workload]:
 _NO_WORKLOADS: Final = {"pending": 0, "inadmissible": 0, "reserving": 0, "admitted": 0}
 
 
-def _counts(cluster: Cluster) -> dict[str, dict[str, int]]:
-    """Who waits and who holds quota, by ClusterQueue. The rows do not say which of them are inadmissible."""
+def _counts(cluster_ids: list[int]) -> dict[int, dict[str, dict[str, int]]]:
+    """Who waits and who holds quota, by cluster and ClusterQueue. The rows do not say which are inadmissible."""
+    found: dict[int, dict[str, dict[str, int]]] = {pk: {} for pk in cluster_ids}
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, [cluster.pk])
-        return {
-            queue: {"pending": pending, "inadmissible": 0, "reserving": reserving, "admitted": admitted}
-            for queue, pending, reserving, admitted in cursor.fetchall()
-        }
+        cursor.execute(_COUNTS, [cluster_ids])
+        for cluster, queue, pending, reserving, admitted in cursor.fetchall():
+            found[cluster][queue] = {
+                "pending": pending, "inadmissible": 0, "reserving": reserving, "admitted": admitted,
+            }  # fmt: skip
+    return found
 
 
 def local_queue_reason(row: LocalQueue, numbers: Numbers) -> tuple[bool, str, str]:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,21 +12,20 @@ from accounts.api.scope import ClusterView
 from queues.api import configuration_serializers as shapes
 from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.filters import LocalQueueFilter
-from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.owners import queues_below
-from queues.services.visibility import visibility_of
+from queues.services.visibility import visibilities_of, visibility_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
-from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
+from scheduler.api.queue_status import Numbers, local_queue_reason, numbers_of, read_numbers
 from scheduling.model.vocabulary import ConditionStatus
 
 _LOCAL_COUNTS: Final = """
-    SELECT namespace, queue_name,
+    SELECT cluster_id, namespace, queue_name,
         count(*) FILTER (WHERE quota_reserved_at IS NULL),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
     FROM queues_workload
-    WHERE cluster_id = %s AND status <> 'Finished' AND namespace = ANY (%s) GROUP BY 1, 2
+    WHERE cluster_id = ANY (%s) AND status <> 'Finished' AND namespace = ANY (%s) GROUP BY 1, 2, 3
 """
 
 
@@ -37,18 +36,22 @@ class _ClusterQueues(KindView):
 
     def visible(self) -> QuerySet[Any]:
         """All of them, or those that the user's LocalQueues lead to."""
-        rows = self.get_queryset().filter(cluster=self.cluster)
-        visibility = visibility_of(self.access, self.cluster)
-        return rows if visibility.cluster_queues is None else rows.filter(name__in=visibility.cluster_queues)
+        seen = {pk: visibility.cluster_queues for pk, visibility in visibilities_of(self.reach).items()}
+        return self.get_queryset().filter(self.reach.rows("name", seen))
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With the scheduler's word on each."""
-        numbers = read_numbers(self.cluster)
-        return [KINDS[self.kind].to_json(row) | _queue_status(row, numbers) for row in rows]
+        numbers = numbers_of(self.reach.clusters)
+        return [
+            found | _queue_status(row, numbers[row.cluster_id])
+            for row, found in zip(rows, super().render(rows), strict=True)
+        ]
 
 
 class ClusterQueueListView(_ClusterQueues, KindListView):
     """`cluster-queues/`."""
+
+    spans_clusters = True
 
 
 class ClusterQueueView(_ClusterQueues, EditView):
@@ -96,37 +99,36 @@ class _LocalQueues(KindView):
 
     def visible(self) -> QuerySet[Any]:
         """Those of the user's namespaces, and a queue admin's: those that lead to a queue below its cohorts."""
-        rows = self.get_queryset().filter(cluster=self.cluster)
-        namespaces = self.access.visible_namespaces()
-        if namespaces is None:
-            return rows
-        below = queues_below(self.access, self.cluster)
-        return rows.filter(Q(namespace__in=namespaces) | Q(cluster_queue_name__in=below))
+        below = queues_below(self.reach)
+        return self.get_queryset().filter(
+            self.reach.rows_in_namespaces() | self.reach.rows("cluster_queue_name", below)
+        )
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With whether each leads anywhere."""
-        numbers = read_numbers(self.cluster)
+        numbers = numbers_of(self.reach.clusters)
         counts = self._counts({row.namespace for row in rows})
         none = {"pending": 0, "reserving": 0, "admitted": 0}
         return [
-            KINDS[self.kind].to_json(row)
-            | counts.get((row.namespace, row.name), none)
-            | {"conditions": [_active(row, *local_queue_reason(row, numbers))]}
-            for row in rows
+            found
+            | counts.get((row.cluster_id, row.namespace, row.name), none)
+            | {"conditions": [_active(row, *local_queue_reason(row, numbers[row.cluster_id]))]}
+            for row, found in zip(rows, super().render(rows), strict=True)
         ]
 
-    def _counts(self, namespaces: set[str]) -> dict[tuple[str, str], dict[str, int]]:
+    def _counts(self, namespaces: set[str]) -> dict[tuple[int, str, str], dict[str, int]]:
         with connection.cursor() as cursor:
-            cursor.execute(_LOCAL_COUNTS, [self.cluster.pk, list(namespaces)])
+            cursor.execute(_LOCAL_COUNTS, [[row.pk for row in self.reach.clusters], list(namespaces)])
             return {
-                (namespace, name): {"pending": pending, "reserving": reserving, "admitted": admitted}
-                for namespace, name, pending, reserving, admitted in cursor.fetchall()
+                (cluster, namespace, name): {"pending": pending, "reserving": reserving, "admitted": admitted}
+                for cluster, namespace, name, pending, reserving, admitted in cursor.fetchall()
             }
 
 
 class LocalQueueListView(_LocalQueues, KindListView):
     """`local-queues/`."""
 
+    spans_clusters = True
     keyset = ("namespace", "name")
     filterset_class = LocalQueueFilter
 

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from scheduler.api import (
+    cluster_overview_views,
     decision_views,
     explanation_views,
     flavor_views,
@@ -16,6 +17,7 @@ from scheduler.api import (
 urlpatterns = [
     path("cluster-queues/", queue_views.ClusterQueueListView.as_view()),
     path("cluster-queues/<str:name>/", queue_views.ClusterQueueView.as_view()),
+    path("cluster-overviews/", cluster_overview_views.ClusterOverviewListView.as_view()),
     path("cohorts/", queue_views.CohortListView.as_view()),
     path("cohorts/tree/", queue_views.CohortTreeView.as_view()),
     path("cohorts/<str:name>/", queue_views.CohortView.as_view()),

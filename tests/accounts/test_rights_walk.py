@@ -143,6 +143,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "PATCH clusters/{name}/": (ADMIN, {"mode": "schedule"}),
     "PATCH nodes/{name}/": (ADMIN, {"cordoned": True}),
     "PATCH devices/{uuid}/": (ADMIN, {"cordoned": True}),
+    "GET cluster-overviews/": (EVERYBODY + "O", None),  # of each cluster in which they have a role
     "GET cohorts/tree/": (EVERYBODY, None),
     "GET decisions/": (EVERYBODY, None),
     "GET device-allocations/": (EVERYBODY, None),

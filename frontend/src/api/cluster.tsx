@@ -4,6 +4,7 @@ import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncE
 import { LiveConnection, type LiveState } from "@/api/live/live";
 import { throttle } from "@/lib/throttle";
 import { basePath } from "@/lib/url/base-path";
+import { isSeveral } from "@/lib/url/clusters";
 import { sessionKey } from "./session";
 import type { LiveData } from "./types";
 import { workloadKeys } from "./workloads";
@@ -15,11 +16,15 @@ function liveUrl(cluster: string): string {
   return `${scheme}//${window.location.host}${basePath}/ws/live/?cluster=${encodeURIComponent(cluster)}`;
 }
 
-/** Opens the one socket of this tab for the cluster, and keeps lists in step with what it says. */
+/**
+ * Opens the one socket of this tab for the cluster, and keeps lists in step with what it says. The stream is one cluster's:
+ * while several are on screen there is none, and lists are read again every few seconds.
+ */
 export function ClusterProvider({ cluster, children }: { cluster: string; children: ReactNode }) {
   const live = useMemo(() => new LiveConnection(liveUrl(cluster)), [cluster]);
   const value = useMemo(() => ({ cluster, live }), [cluster, live]);
   useEffect(() => {
+    if (isSeveral(cluster)) return;
     live.start();
     const online = () => live.reconnectNow();
     const visible = () => document.visibilityState === "visible" && live.checkFreshness();
@@ -30,13 +35,16 @@ export function ClusterProvider({ cluster, children }: { cluster: string; childr
       document.removeEventListener("visibilitychange", visible);
       live.stop();
     };
-  }, [live]);
+  }, [cluster, live]);
   useFollowLive(cluster, live);
   return <ClusterContext value={value}>{children}</ClusterContext>;
 }
 
 /** On a busy cluster something moves all the time: reading lists more often would cost more than it says. */
 const LISTS_PAUSE_MS = 3_000;
+
+/** Of several clusters, whose movement nobody tells. */
+export const SEVERAL_RENEW_MS = 5_000;
 
 const MAX_PAGES_FOLLOWED = 3;
 
@@ -62,6 +70,13 @@ function useFollowLive(cluster: string, live: LiveConnection): void {
       () => void queries.invalidateQueries({ queryKey: workloadKeys.all(cluster), predicate: isShort }),
       LISTS_PAUSE_MS,
     );
+    if (isSeveral(cluster)) {
+      const timer = window.setInterval(lists.ask, SEVERAL_RENEW_MS);
+      return () => {
+        window.clearInterval(timer);
+        lists.stop();
+      };
+    }
     const unsubscribe = live.subscribe(() => {
       const { data, status } = live.getState();
       if (status === "refused") void queries.invalidateQueries({ queryKey: sessionKey });
@@ -83,9 +98,25 @@ function useClusterContext() {
   return value;
 }
 
-/** The name of the cluster on screen. */
+/** The name of the cluster on screen; on pages that span clusters also several, as the API takes them. */
 export function useCluster(): string {
   return useClusterContext().cluster;
+}
+
+/** Whether the page shows several clusters. */
+export function useIsSeveral(): boolean {
+  return isSeveral(useClusterContext().cluster);
+}
+
+/** Whose a row is, for tables that say so while several clusters are on screen. */
+export function useClusterOf<Row>(clusterOf: (row: Row) => string): ((row: Row) => string) | undefined {
+  return useIsSeveral() ? clusterOf : undefined;
+}
+
+/** What the way to a row's page adds to its search while several clusters are on screen: the row's own. */
+export function useInCluster(): (row: { cluster: string }) => { search?: { cluster: string } } {
+  const several = useIsSeveral();
+  return ({ cluster }) => (several ? { search: { cluster } } : {});
 }
 
 /** A part of the live state; the selector must return a value that stays the same while nothing changed. */

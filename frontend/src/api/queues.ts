@@ -67,7 +67,8 @@ export function namesQuery(
     queryKey: ["names", cluster, kind] as const,
     queryFn: ({ signal }) =>
       answer<{ results: { name: string }[] }>(api.GET(`/api/v1/${kind}/`, { params, signal })),
-    select: (page) => page.results.map((row) => row.name).sort(),
+    // Of several clusters a name may come more than once.
+    select: (page) => [...new Set(page.results.map((row) => row.name))].sort(),
     staleTime: 60_000,
   });
 }

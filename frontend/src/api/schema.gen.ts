@@ -272,6 +272,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cluster-overviews/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The clusters in which the user has a role, each with its health, its workloads and what is scarce
+         * @description The clusters in which the user has a role, each with its health, its workloads and what is scarce.
+         */
+        get: operations["cluster_overviews_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/cluster-queues/": {
         parameters: {
             query?: never;
@@ -1251,8 +1271,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The numbers of the first page, in four queries
-         * @description The numbers of the first page, in four queries.
+         * The numbers of the first page
+         * @description The numbers of the first page.
          */
         get: operations["overview_retrieve"];
         put?: never;
@@ -2478,6 +2498,8 @@ export interface components {
         AdmissionCheck: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -2692,6 +2714,29 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        /** @description A cluster at a glance. Workloads and quotas are those that the user may see, devices are all. */
+        ClusterOverview: {
+            cluster: string;
+            mode: components["schemas"]["ModeEnum"];
+            /** @description None: the cluster is well. */
+            problems: components["schemas"]["Problem"][];
+            /**
+             * Format: date-time
+             * @description When the watcher last heard of it.
+             */
+            last_event_at: string | null;
+            push: components["schemas"]["PushState"];
+            pending: number;
+            /** @description Waiting, and held back by their users. */
+            held: number;
+            reserving: number;
+            admitted: number;
+            nodes: number;
+            devices: number;
+            devices_in_use: number;
+            /** @description null: there is no quota. */
+            scarcest: components["schemas"]["Scarcest"] | null;
+        };
         /** @description A ClusterQueue. */
         ClusterQueueStatus: {
             readonly pending: number;
@@ -2700,6 +2745,8 @@ export interface components {
             readonly conditions: components["schemas"]["Condition"][];
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -2772,6 +2819,8 @@ export interface components {
         Cohort: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -2910,6 +2959,7 @@ export interface components {
             id: number;
             /** Format: date-time */
             decided_at: string;
+            cluster: string;
             epoch: number;
             cycle: number;
             action: string;
@@ -2938,6 +2988,7 @@ export interface components {
         };
         /** @description A device and who holds which slice of it. What is used is what we decided and what others hold together. */
         Device: {
+            cluster: string;
             uuid: string;
             node: string;
             index: number;
@@ -2971,6 +3022,7 @@ export interface components {
             source: components["schemas"]["AllocationSourceEnum"];
             memory_mib: number;
             cores_percent: number;
+            cluster: string;
             id: number;
             node: string;
             /** @description The device's UUID. */
@@ -3187,11 +3239,22 @@ export interface components {
          * @enum {string}
          */
         ExplanationStateEnum: "HoldsQuota" | "FitsNow" | "Preempts" | "Waits" | "CannotStart" | "NotQueued";
+        /**
+         * @description * `Succeeded` - Succeeded
+         *     * `Failed` - Failed
+         *     * `OutOfSync` - OutOfSync
+         *     * `OwnerNotFound` - OwnerNotFound
+         *     * `WorkloadSliceReplaced` - WorkloadSliceReplaced
+         *     * `FailedToStart` - FailedToStart
+         *     * `Cancelled` - Cancelled
+         * @enum {string}
+         */
+        FinishReasonEnum: "Succeeded" | "Failed" | "OutOfSync" | "OwnerNotFound" | "WorkloadSliceReplaced" | "FailedToStart" | "Cancelled";
         /** @description Workloads that have ended. */
         FinishRequest: {
             workloads: components["schemas"]["KeyRequest"][];
             /** @default Succeeded */
-            reason: components["schemas"]["ReasonEnum"];
+            reason: components["schemas"]["FinishReasonEnum"];
             /** @default  */
             message: string;
         };
@@ -3394,6 +3457,8 @@ export interface components {
         LimitRange: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -3662,6 +3727,8 @@ export interface components {
             readonly conditions: components["schemas"]["Condition"][];
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -3793,6 +3860,8 @@ export interface components {
         MultiKueueCluster: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -3837,6 +3906,8 @@ export interface components {
         MultiKueueConfig: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -3996,6 +4067,8 @@ export interface components {
         Object: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -4055,6 +4128,13 @@ export interface components {
         };
         PaginatedClusterList: {
             results: components["schemas"]["Cluster"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
+        };
+        PaginatedClusterOverviewList: {
+            results: components["schemas"]["ClusterOverview"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
             /** @description How many rows there are; with `total=true`. */
@@ -4626,6 +4706,7 @@ export interface components {
         };
         /** @description A node and what is asked of it. */
         PlacedNode: {
+            cluster: string;
             name: string;
             labels: {
                 [key: string]: string;
@@ -4665,6 +4746,7 @@ export interface components {
         };
         /** @description A node with its devices and what is asked of it. */
         PlacedNodeDetail: {
+            cluster: string;
             name: string;
             labels: {
                 [key: string]: string;
@@ -4904,6 +4986,8 @@ export interface components {
         PriorityClass: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -4954,6 +5038,21 @@ export interface components {
             priority?: number;
             priority_class?: string;
         };
+        /** @description What is wrong with a cluster. */
+        Problem: {
+            reason: components["schemas"]["ProblemReasonEnum"];
+            message: string;
+        };
+        /**
+         * @description * `NoScheduler` - NoScheduler
+         *     * `WatcherSilent` - WatcherSilent
+         *     * `KueueDecides` - KueueDecides
+         *     * `OtherKueueweb` - OtherKueueweb
+         *     * `PushLags` - PushLags
+         *     * `PushRefused` - PushRefused
+         * @enum {string}
+         */
+        ProblemReasonEnum: "NoScheduler" | "WatcherSilent" | "KueueDecides" | "OtherKueueweb" | "PushLags" | "PushRefused";
         /** @description A login by an OpenID Connect provider. */
         Provider: {
             /** @description What its button says. */
@@ -4965,6 +5064,8 @@ export interface components {
         ProvisioningRequestConfig: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -5036,6 +5137,17 @@ export interface components {
             /** @description Its pool is complete, and no taint keeps new pods away. */
             usable: boolean;
         };
+        /** @description Decisions that the cluster has not heard of. */
+        PushState: {
+            unpushed: number;
+            /** @description Those of them that it refused; they are told again. */
+            refused: number;
+            /**
+             * Format: double
+             * @description The age of the oldest.
+             */
+            lag_seconds: number;
+        };
         /** @description A ClusterQueue that uses what is lacking. */
         QueueHolder: {
             flavor: string;
@@ -5104,17 +5216,6 @@ export interface components {
             count: number;
         };
         /**
-         * @description * `Succeeded` - Succeeded
-         *     * `Failed` - Failed
-         *     * `OutOfSync` - OutOfSync
-         *     * `OwnerNotFound` - OwnerNotFound
-         *     * `WorkloadSliceReplaced` - WorkloadSliceReplaced
-         *     * `FailedToStart` - FailedToStart
-         *     * `Cancelled` - Cancelled
-         * @enum {string}
-         */
-        ReasonEnum: "Succeeded" | "Failed" | "OutOfSync" | "OwnerNotFound" | "WorkloadSliceReplaced" | "FailedToStart" | "Cancelled";
-        /**
          * @description * `Never` - Never
          *     * `LowerPriority` - LowerPriority
          *     * `Any` - Any
@@ -5167,6 +5268,8 @@ export interface components {
         ResourceFlavor: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -5248,6 +5351,8 @@ export interface components {
         ResourceQuota: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -5305,6 +5410,8 @@ export interface components {
         RoleBinding: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -5403,6 +5510,8 @@ export interface components {
         RuntimeClass: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -5445,6 +5554,13 @@ export interface components {
             scheduling?: {
                 [key: string]: unknown;
             };
+        };
+        /** @description The resource of a flavor of whose quota most is used; amounts in base units. */
+        Scarcest: {
+            flavor: string;
+            resource: string;
+            nominal: number;
+            used: number;
         };
         /** @description Who leads. */
         SchedulerHealth: {
@@ -5683,6 +5799,8 @@ export interface components {
         Topology: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -6013,6 +6131,8 @@ export interface components {
         WorkloadPriorityClass: {
             /** Format: uuid */
             readonly uid: string;
+            /** @description Empty for a role that holds in every cluster. */
+            readonly cluster: string;
             readonly name: string;
             labels?: {
                 [key: string]: string;
@@ -6068,7 +6188,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -8094,12 +8214,95 @@ export interface operations {
             };
         };
     };
+    cluster_overviews_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedClusterOverviewList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     cluster_queues_list: {
         parameters: {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -10179,7 +10382,7 @@ export interface operations {
                 action?: string;
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
                 /** @description How many rows at most. */
@@ -10271,7 +10474,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 device?: string;
                 /** @description How many rows at most. */
@@ -10444,7 +10647,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cordoned?: boolean;
                 healthy?: boolean;
@@ -11072,7 +11275,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -11707,7 +11910,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
                 /** @description How many rows at most. */
@@ -13024,7 +13227,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -13654,7 +13857,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -14284,7 +14487,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -14914,7 +15117,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -16548,7 +16751,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -17178,7 +17381,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -18610,7 +18813,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -19875,7 +20078,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -21531,7 +21734,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -22748,7 +22951,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -23379,7 +23582,7 @@ export interface operations {
                 active?: boolean;
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
                 /** @description `key`, or `key=value`: a label of the workload. */
@@ -25090,8 +25293,8 @@ export interface operations {
             query?: {
                 active?: boolean;
                 /** @description What to count by. */
-                by?: "cluster_queue" | "local_queue" | "namespace" | "priority_class" | "reason" | "status" | "submitted_by";
-                /** @description The cluster's name. */
+                by?: "cluster" | "cluster_queue" | "local_queue" | "namespace" | "priority_class" | "reason" | "status" | "submitted_by";
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
                 /** @description `key`, or `key=value`: a label of the workload. */

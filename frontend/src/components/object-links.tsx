@@ -4,6 +4,7 @@ import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { TextLink } from "./link";
 import { MiddleEllipsis } from "./middle-ellipsis";
+import { useRowCluster } from "./row-cluster";
 
 interface Look {
   /** What is shown instead of the name. */
@@ -36,8 +37,9 @@ export function HiddenName() {
 }
 
 export function WorkloadLink({ namespace, name, ...look }: Look & { namespace: string; name: string }) {
+  const inCluster = useRowCluster();
   return (
-    <TextLink to="/workloads/$namespace/$name" params={{ namespace, name }} {...shared(look)}>
+    <TextLink to="/workloads/$namespace/$name" params={{ namespace, name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
     </TextLink>
   );
@@ -55,49 +57,60 @@ export function KeyedWorkloadLink({ workload, ...look }: Look & { workload: stri
 }
 
 export function ClusterQueueLink({ name, ...look }: Look & { name: string }) {
+  const inCluster = useRowCluster();
   if (name === "") return <HiddenName />;
   return (
-    <TextLink to="/queues/$name" params={{ name }} {...shared(look)}>
+    <TextLink to="/queues/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
     </TextLink>
   );
 }
 
 export function LocalQueueLink({ namespace, name, ...look }: Look & { namespace: string; name: string }) {
+  const inCluster = useRowCluster();
   return (
-    <TextLink to="/local-queues/$namespace/$name" params={{ namespace, name }} {...shared(look)}>
+    <TextLink
+      to="/local-queues/$namespace/$name"
+      params={{ namespace, name }}
+      {...inCluster}
+      {...shared(look)}
+    >
       {shown(name, look)}
     </TextLink>
   );
 }
 
 export function CohortLink({ name, ...look }: Look & { name: string }) {
+  const inCluster = useRowCluster();
   return (
-    <TextLink to="/cohorts/$name" params={{ name }} {...shared(look)}>
+    <TextLink to="/cohorts/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
     </TextLink>
   );
 }
 
 export function FlavorLink({ name, ...look }: Look & { name: string }) {
+  const inCluster = useRowCluster();
   return (
-    <TextLink to="/flavors/$name" params={{ name }} {...shared(look)}>
+    <TextLink to="/flavors/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
     </TextLink>
   );
 }
 
 export function TopologyLink({ name, ...look }: Look & { name: string }) {
+  const inCluster = useRowCluster();
   return (
-    <TextLink to="/topologies/$name" params={{ name }} {...shared(look)}>
+    <TextLink to="/topologies/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
     </TextLink>
   );
 }
 
 export function NodeLink({ name, ...look }: Look & { name: string }) {
+  const inCluster = useRowCluster();
   return (
-    <TextLink to="/nodes/$name" params={{ name }} {...shared(look)}>
+    <TextLink to="/nodes/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
     </TextLink>
   );

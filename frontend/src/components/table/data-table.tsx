@@ -9,6 +9,8 @@ import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
 import { Icon } from "@/components/icon";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
+import { RowCluster } from "@/components/row-cluster";
 import classes from "./data-table.module.css";
 
 export interface ColumnLook {
@@ -56,6 +58,21 @@ export interface DataTableProps<Row extends object> {
   sort?: Sort | undefined;
   /** With it the heads of columns that have an order are buttons; undefined goes back to the list's own order. */
   onSort?: ((sort: Sort | undefined) => void) | undefined;
+  /** Where rows are of several clusters: whose each is. It gets a column, and the row's links lead there. */
+  clusterOf?: ((row: Row) => string) | undefined;
+}
+
+function useColumns<Row extends object>({ columns, clusterOf }: DataTableProps<Row>): DataColumn<Row>[] {
+  return useMemo(() => {
+    if (clusterOf === undefined) return columns;
+    const cluster: DataColumn<Row> = {
+      id: "cluster",
+      header: () => t`Cluster`,
+      meta: { width: "10%" },
+      cell: ({ row: { original } }) => <MiddleEllipsis text={clusterOf(original)} />,
+    };
+    return [...columns.slice(0, 1), cluster, ...columns.slice(1)];
+  }, [columns, clusterOf]);
 }
 
 const NONE_HIDDEN: readonly string[] = [];
@@ -86,7 +103,6 @@ function useVisibility<Row extends object>(
 export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const {
     label,
-    columns,
     rows,
     rowKey,
     onOpen,
@@ -96,6 +112,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     onEnd,
     loadingMore = false,
   } = props;
+  const columns = useColumns(props);
   const columnVisibility = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
   const table = useTable({ features, columns, data: rows, getRowId: rowKey, state: { columnVisibility } });
   const frame = useRef<HTMLDivElement>(null);
@@ -181,11 +198,13 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                     <SelectOne selection={selection} rowKey={row.id} />
                   </td>
                 )}
-                {row.getVisibleCells().map((cell) => (
-                  <td key={cell.id} data-align={cell.column.columnDef.meta?.align}>
-                    <table.FlexRender cell={cell} />
-                  </td>
-                ))}
+                <RowCluster cluster={props.clusterOf?.(row.original)}>
+                  {row.getVisibleCells().map((cell) => (
+                    <td key={cell.id} data-align={cell.column.columnDef.meta?.align}>
+                      <table.FlexRender cell={cell} />
+                    </td>
+                  ))}
+                </RowCluster>
               </tr>
             );
           })}

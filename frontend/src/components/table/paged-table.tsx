@@ -21,6 +21,7 @@ export interface PagedTableProps<Row extends object>
     | "sort"
     | "onSort"
     | "hidden"
+    | "clusterOf"
   > {
   list: PagedList<Row>;
   /** Above the rows. */

@@ -3,9 +3,10 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useClusterOf, useInCluster } from "@/api/cluster";
 import { decisionsQuery } from "@/api/decisions";
 import { namesQuery } from "@/api/queues";
+import type { Decision } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
@@ -73,8 +74,11 @@ function Filters({ filters, onFilter }: DecisionsPageProps) {
 
 const RENEW_MS = 5_000;
 
+const clusterOfRow = ({ cluster }: Decision) => cluster;
+
 function DecisionTable({ filters }: { filters: DecisionFilters }) {
   const navigate = useNavigate();
+  const inCluster = useInCluster();
   const list = useInfiniteQuery({
     ...decisionsQuery(useCluster(), filters),
     refetchInterval: renewTop(RENEW_MS),
@@ -85,9 +89,14 @@ function DecisionTable({ filters }: { filters: DecisionFilters }) {
       list={list}
       columns={DECISION_COLUMNS}
       rowKey={(row) => `${row.id} ${row.decided_at}`}
-      onOpen={({ namespace, workload_name: name }) =>
-        void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+      onOpen={({ cluster, namespace, workload_name: name }) =>
+        void navigate({
+          to: "/workloads/$namespace/$name",
+          params: { namespace, name },
+          ...inCluster({ cluster }),
+        })
       }
+      clusterOf={useClusterOf(clusterOfRow)}
       empty={
         <EmptyState
           icon="clock"

@@ -5,7 +5,7 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useClusterOf, useInCluster } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
@@ -78,6 +78,8 @@ function Filters({ rows, filters, onFilter }: NodesPageProps & { rows: NodeRow[]
   );
 }
 
+const clusterOfRow = ({ node }: NodeRow) => node.cluster;
+
 function NodeTable({
   rows,
   loading,
@@ -85,6 +87,7 @@ function NodeTable({
   onFilter,
 }: NodesPageProps & { rows: NodeRow[]; loading: boolean }) {
   const navigate = useNavigate();
+  const inCluster = useInCluster();
   const shown = useMemo(
     () =>
       sortNodes(
@@ -99,9 +102,12 @@ function NodeTable({
         label={t`Nodes`}
         columns={NODE_COLUMNS}
         rows={shown}
-        rowKey={({ node }) => node.name}
+        rowKey={({ node }) => `${node.cluster}/${node.name}`}
+        clusterOf={useClusterOf(clusterOfRow)}
         loading={loading}
-        onOpen={({ node }) => void navigate({ to: "/nodes/$name", params: { name: node.name } })}
+        onOpen={({ node }) =>
+          void navigate({ to: "/nodes/$name", params: { name: node.name }, ...inCluster(node) })
+        }
         sort={filters.sort ?? "name"}
         onSort={(sort) => {
           const { sort: _, ...others } = filters;

@@ -4,6 +4,7 @@ import { amountsOf, countNodeStates, fullness, matchesNodeFilters, nodeRow, sort
 
 function node(name: string, change: Partial<Node> = {}): Node {
   return {
+    cluster: "default",
     name,
     labels: { zone: "a", gpu: "on" },
     taints: [],

@@ -7,6 +7,7 @@ import { renderPart, serve } from "@/test-render";
 import { QuotaForm } from "./quota-form";
 
 const QUEUE: ClusterQueue = {
+  cluster: "default",
   name: "research",
   cohort: "company",
   queueing_strategy: "BestEffortFIFO",

@@ -4,6 +4,14 @@ import { Select } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
 import type { ClusterSummary } from "@/api/types";
+import { ALL_CLUSTERS, isSeveral } from "@/lib/url/clusters";
+
+/** Each cluster, all together, and the several that are on screen. */
+function choices(shown: string, names: string[]) {
+  const all = { value: ALL_CLUSTERS, label: t`All clusters` };
+  const some = isSeveral(shown) && shown !== ALL_CLUSTERS ? [{ value: shown, label: shown }] : [];
+  return [all, ...some, ...names.map((name) => ({ value: name, label: name }))];
+}
 
 export function ClusterSelect({ clusters }: { clusters: ClusterSummary[] }) {
   const cluster = useCluster();
@@ -15,7 +23,10 @@ export function ClusterSelect({ clusters }: { clusters: ClusterSummary[] }) {
       w={140}
       allowDeselect={false}
       value={cluster}
-      data={clusters.map(({ name }) => name)}
+      data={choices(
+        cluster,
+        clusters.map(({ name }) => name),
+      )}
       onChange={(name) => {
         if (name !== null) void navigate({ to: "/", search: { cluster: name } });
       }}

@@ -3,16 +3,18 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Link, Outlet, useRouter } from "@tanstack/react-router";
+import { Link, Outlet, useMatches, useRouter } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
-import { useCluster, useLive } from "@/api/cluster";
+import { useCluster, useIsSeveral, useLive } from "@/api/cluster";
 import { isClusterAdmin, mayAudit } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon, type IconName } from "@/components/icon";
+import { ClusterChips } from "./cluster-chips";
 import { ClusterSwitcher } from "./cluster-switcher";
 import { LiveIndicator, StaleBanner } from "./live-indicator";
 import { ModeBadge } from "./mode-badge";
 import { NotificationBell } from "./notification-bell";
+import { OneCluster } from "./one-cluster";
 import classes from "./shell.module.css";
 import { useShortcuts } from "./shortcuts";
 import { ThemeSwitch } from "./theme-switch";
@@ -46,6 +48,8 @@ export function Shell({ session }: { session: Session }) {
   const cluster = useCluster();
   const shadowed = session.clusters.some(({ name, mode }) => name === cluster && mode === "shadow");
   const router = useRouter();
+  const several = useIsSeveral();
+  const spans = useMatches({ select: (matches) => matches.at(-1)?.staticData.spansClusters ?? false });
   const stale = useLive((live) => live.staleSince !== null);
   useShortcuts(help.toggle);
   // Another page closes the menu.
@@ -78,7 +82,7 @@ export function Shell({ session }: { session: Session }) {
             <ModeBadge clusters={session.clusters} />
           </Group>
           <Group gap={4} wrap="nowrap">
-            <LiveIndicator />
+            {!several && <LiveIndicator />}
             <NotificationBell />
             <ThemeSwitch />
             <UserMenu session={session} onShortcuts={help.open} />
@@ -112,7 +116,8 @@ export function Shell({ session }: { session: Session }) {
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1} className={classes.main} data-live-stale={stale || undefined}>
         <StaleBanner />
-        <Outlet />
+        {several && spans && <ClusterChips clusters={session.clusters} />}
+        {several && !spans ? <OneCluster clusters={session.clusters} /> : <Outlet />}
       </AppShell.Main>
       {helpOpened && (
         <Suspense>

@@ -118,7 +118,7 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
         />
         <ChoiceFilter
           label={t`Node`}
-          choices={nodes.data?.map(({ name }) => name)}
+          choices={[...new Set(nodes.data?.map(({ name }) => name))]}
           value={filters.node}
           onChange={(node) => set({ node })}
         />

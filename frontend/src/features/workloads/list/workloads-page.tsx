@@ -6,8 +6,9 @@ import { useDisclosure } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useClusterOf, useInCluster, useIsSeveral } from "@/api/cluster";
 import { isMirrored, maySubmitSomewhere, sessionQuery } from "@/api/session";
+import type { Workload } from "@/api/types";
 import { workloadCountsQuery, workloadsQuery } from "@/api/workloads";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
@@ -34,9 +35,7 @@ export interface WorkloadsPageProps {
 }
 
 export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: WorkloadsPageProps) {
-  const cluster = useCluster();
-  const { data: session } = useSuspenseQuery(sessionQuery());
-  const mayWrite = maySubmitSomewhere(session) && !isMirrored(session, cluster);
+  const mayWrite = useMayWrite();
   const [submitting, submit] = useDisclosure(false);
   return (
     <>
@@ -77,6 +76,16 @@ export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: Work
   );
 }
 
+const clusterOfRow = ({ cluster }: Workload) => cluster;
+
+/** Whether the reader may write to the cluster on screen; what is done to workloads is done in one cluster. */
+function useMayWrite(): boolean {
+  const cluster = useCluster();
+  const several = useIsSeveral();
+  const { data: session } = useSuspenseQuery(sessionQuery());
+  return !several && maySubmitSomewhere(session) && !isMirrored(session, cluster);
+}
+
 interface WorkloadTableProps extends Pick<WorkloadsPageProps, "filters" | "view" | "onView"> {
   onClear: () => void;
 }
@@ -84,11 +93,11 @@ interface WorkloadTableProps extends Pick<WorkloadsPageProps, "filters" | "view"
 function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
   const cluster = useCluster();
   const navigate = useNavigate();
+  const inCluster = useInCluster();
   const list = useInfiniteQuery(workloadsQuery(cluster, filters, view.sort));
   const rows = useRows(list);
   const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
-  const { data: session } = useSuspenseQuery(sessionQuery());
-  const mayWrite = maySubmitSomewhere(session) && !isMirrored(session, cluster);
+  const mayWrite = useMayWrite();
   const hidden = useMemo(() => hiddenColumns(view), [view]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
@@ -102,9 +111,14 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
         columns={WORKLOAD_COLUMNS}
         rowKey={(row) => row.uid}
         selection={mayWrite ? { keys: chosen, onChange: setChosen } : undefined}
-        onOpen={({ namespace, name }) =>
-          void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+        onOpen={({ cluster: home, namespace, name }) =>
+          void navigate({
+            to: "/workloads/$namespace/$name",
+            params: { namespace, name },
+            ...inCluster({ cluster: home }),
+          })
         }
+        clusterOf={useClusterOf(clusterOfRow)}
         hidden={hidden}
         sort={view.sort ?? "-id"}
         onSort={(sort) => {

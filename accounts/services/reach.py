@@ -1,0 +1,94 @@
+"""The clusters that a request is about, and what its user may do in each of them.
+
+`?cluster=` names one cluster, several with commas between them, or `*` for all in which the user has a role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Q
+
+from accounts.exceptions import NotFound, NotPermitted
+from accounts.models import Cluster
+from accounts.services.access import Access, accesses_of
+
+EVERY_CLUSTER: Final = "*"
+SEPARATOR: Final = ","
+
+Names = Collection[str] | None
+"""Names that may be seen; None means all."""
+
+_NO_ROLE: Final = "You have no role here yet. Ask a cluster admin to bind you to a namespace."
+
+
+class Reach:
+    """The clusters of a request, by name, with the user's access to each."""
+
+    def __init__(self, parts: Iterable[tuple[Cluster, Access]]) -> None:
+        self._parts = {cluster.pk: (cluster, access) for cluster, access in parts}
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        return [cluster for cluster, _ in self._parts.values()]
+
+    @property
+    def is_of_several(self) -> bool:
+        return len(self._parts) > 1
+
+    def name(self, cluster_id: int) -> str:
+        return self._parts[cluster_id][0].name
+
+    def access(self, cluster_id: int) -> Access:
+        return self._parts[cluster_id][1]
+
+    def namespaces(self) -> dict[int, Names]:
+        """By cluster: the namespaces that may be read there."""
+        return {pk: access.visible_namespaces() for pk, (_, access) in self._parts.items()}
+
+    def rows(self, column: str = "", allowed: Mapping[int, Names] | None = None, *, cluster: str = "cluster") -> Q:
+        """Rows of these clusters; with a column, those of them in which it is one of the names allowed there.
+
+        `cluster` is the column that says whose a row is, by the cluster's key, or by its name if it ends in `_name`.
+        """
+        together: dict[frozenset[str] | None, list[Any]] = {}
+        for pk, (row, _) in self._parts.items():
+            names = None if allowed is None else allowed[pk]
+            alike = together.setdefault(None if names is None else frozenset(names), [])
+            alike.append(row.name if cluster.endswith("_name") else pk)
+        found: list[Q] = []
+        for known, clusters in together.items():
+            here = Q(**{cluster: clusters[0]} if len(clusters) == 1 else {f"{cluster}__in": clusters})
+            found.append(here if known is None else here & Q(**{f"{column}__in": known}))
+        return reduce(or_, found)
+
+    def rows_in_namespaces(self, column: str = "namespace", *, cluster: str = "cluster") -> Q:
+        """Rows in the namespaces that may be read."""
+        return self.rows(column, self.namespaces(), cluster=cluster)
+
+
+def reach_of(user: AbstractBaseUser | AnonymousUser, names: Sequence[str] | None) -> Reach:
+    """The clusters of these names, or all in which the user has a role. Two queries, however many they are.
+
+    Raises `NotPermitted` without a role in each of them, or in any; `NotFound` for one that does not exist.
+    """
+    if names is None:
+        found = {row.name: row for row in Cluster.objects.order_by("name")}
+        accesses = accesses_of(user, list(found))
+        seen = [(row, accesses[name]) for name, row in found.items() if accesses[name].has_any_role]
+        if not seen:
+            raise NotPermitted(_NO_ROLE)
+        return Reach(seen)
+    accesses = accesses_of(user, names)
+    if not all(access.has_any_role for access in accesses.values()):
+        raise NotPermitted(_NO_ROLE)
+    found = {row.name: row for row in Cluster.objects.filter(name__in=names).order_by("name")}
+    for name in names:
+        if name not in found:
+            raise NotFound(f"There is no cluster named {name!r}.")
+    return Reach((row, accesses[name]) for name, row in found.items())

@@ -1,0 +1,19 @@
+/** Who decides in a cluster: labels, colours and meaning, defined here and nowhere else. */
+import { t } from "@lingui/core/macro";
+import type { StatusLook } from "./workload-status";
+
+export type ClusterMode = "observe" | "shadow" | "schedule";
+
+export const clusterModes = (): Record<ClusterMode, StatusLook> => ({
+  observe: {
+    label: t`Observe`,
+    color: "yellow",
+    meaning: t`Another scheduler decides here. Everything is shown; nothing is written to the cluster.`,
+  },
+  shadow: {
+    label: t`Shadow`,
+    color: "grape",
+    meaning: t`Another scheduler decides here. Ours decides beside it, and nothing is written to the cluster.`,
+  },
+  schedule: { label: t`Schedule`, color: "blue", meaning: t`kueueweb decides in this cluster.` },
+});

@@ -1,0 +1,261 @@
+"""One answer of several clusters: `?cluster=a,b` and `?cluster=*`, within what the reader may see in each."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Cluster, ClusterMode, Role, RoleBinding
+from accounts.services.tokens import create_token
+from gpus.models import Device, DeviceAllocation, Node
+from queues.models import Workload
+from scheduler.models import Decision, Lease
+from tests.api_client import SchemaClient
+from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
+from tests.users import client_of, make_user
+
+LISTS = ("workloads", "cluster-queues", "local-queues", "nodes", "devices", "device-allocations", "decisions")
+PREEMPTED = "Preempted other/w0 (InClusterQueue)"
+
+
+def fill(cluster: Cluster) -> None:
+    """A row for each list, of the namespaces `team` and `other`; their names are the same in each cluster."""
+    make_cohort(cluster, "all")
+    make_cluster_queue(cluster, "main", {"gpu": {"cpu": 4_000}, "spot": {"cpu": 8_000}}, cohort_name="all")
+    make_cluster_queue(cluster, "hidden", {"gpu": {"cpu": 1_000}}, local_queue="", cohort_name="all")
+    node = make_node(cluster, "node-0", [{"uuid": f"GPU-{cluster.name}", "used_slots": 1}])
+    for index, namespace in enumerate(("team", "other")):
+        workload = make_workload(cluster, f"w{index}", namespace=namespace, cluster_queue_name="main")
+        DeviceAllocation.objects.create(
+            cluster=cluster,
+            node=node,
+            device=Device.objects.get(node=node),
+            device_uuid=f"GPU-{cluster.name}",
+            workload=workload,
+            memory_mib=1,
+            cores_percent=1,
+            created_at=START,
+        )
+        Decision.objects.create(
+            id=workload.pk,
+            decided_at=START,
+            cluster_name=cluster.name,
+            epoch=1,
+            cycle=index,
+            action="Preempt",
+            namespace=namespace,
+            workload_name=workload.name,
+            workload_uid=workload.uid,
+            cluster_queue_name="main",
+            reason="Preempted",
+            message=PREEMPTED,
+            detail={"victim": "other/w0"},
+        )
+
+
+@pytest.fixture
+def two(db: None) -> tuple[Cluster, Cluster]:
+    found = make_cluster("east"), make_cluster("west")
+    for cluster in found:
+        fill(cluster)
+    return found
+
+
+def bound(name: str, *places: tuple[Role, str, str]) -> SchemaClient:
+    """A user with roles: (role, namespace, cluster)."""
+    user = User.objects.create_user(name)
+    for index, (role, namespace, cluster) in enumerate(places):
+        RoleBinding.objects.create(
+            name=f"{name}-{index}",
+            username=name,
+            role=role,
+            namespace=namespace,
+            cluster=Cluster.objects.get(name=cluster),
+        )
+    return client_of(user)
+
+
+def rows(client: SchemaClient, noun: str, query: str = "cluster=*") -> list[dict[str, Any]]:
+    response = client.get(f"/api/v1/{noun}/?{query}")
+    assert response.status_code == 200, response.content
+    found: list[dict[str, Any]] = response.json()["results"]
+    return found
+
+
+def test_every_list_answers_of_several_clusters(two: tuple[Cluster, Cluster]) -> None:
+    alice = client_of(make_user("alice"))
+    for noun in LISTS:
+        east, west = rows(alice, noun, "cluster=east"), rows(alice, noun, "cluster=west")
+        assert {row["cluster"] for row in east} == {"east"}, noun
+        both = rows(alice, noun)
+        assert sorted(map(key, both)) == sorted(map(key, east + west)), noun
+        assert both == rows(alice, noun, "cluster=west,east"), noun
+
+
+def key(row: dict[str, Any]) -> str:
+    """What is of now is left out."""
+    return repr({name: value for name, value in row.items() if name != "conditions"})
+
+
+def test_pages_and_totals_of_several_clusters(two: tuple[Cluster, Cluster]) -> None:
+    """Names are told apart by their cluster: no row is lost or shown twice where a page ends between two equal ones."""
+    alice = client_of(make_user("alice"))
+    for noun in LISTS:
+        whole = alice.get(f"/api/v1/{noun}/?cluster=*&total=true").json()
+        assert whole["total"] == len(whole["results"]), noun
+        paged, after = [], ""
+        while True:
+            page = alice.get(f"/api/v1/{noun}/?cluster=*&limit=1{after}").json()
+            paged += page["results"]
+            if page["next"] is None:
+                break
+            after = f"&after={page['next']}"
+        assert paged == whole["results"], noun
+
+
+def test_a_tenant_of_one_cluster_sees_that_one(two: tuple[Cluster, Cluster]) -> None:
+    tenant = bound("tina", (Role.SUBMITTER, "team", "west"))
+    for noun in LISTS:
+        found = rows(tenant, noun)
+        assert {row["cluster"] for row in found} == {"west"}, noun
+        assert found == rows(tenant, noun, "cluster=west")
+        for refused in ("east", "west,east", "west,nowhere"):
+            response = tenant.get(f"/api/v1/{noun}/?cluster={refused}")
+            assert (response.status_code, response.json()["reason"]) == (403, "NotPermitted"), refused
+
+
+def test_rights_hold_in_each_cluster(two: tuple[Cluster, Cluster]) -> None:
+    """Who sees all of one cluster and a namespace of another is a tenant there, in the same answer."""
+    mixed = bound("mia", (Role.VIEWER, "", "east"), (Role.VIEWER, "team", "west"))
+
+    def keys(noun: str, name: str = "name") -> list[tuple[str, str]]:
+        return sorted((row["cluster"], row[name]) for row in rows(mixed, noun))
+
+    assert keys("workloads") == [("east", "w0"), ("east", "w1"), ("west", "w0")]
+    assert keys("cluster-queues") == [("east", "hidden"), ("east", "main"), ("west", "main")]
+    assert keys("decisions", "workload_name") == [("east", "w0"), ("east", "w1"), ("west", "w0")]
+    holders = {(row["cluster"], one["workload"]) for row in rows(mixed, "devices") for one in row["slices"]}
+    assert holders == {("east", "team/w0"), ("east", "other/w1"), ("west", "team/w0"), ("west", None)}
+    texts = {(row["cluster"], row["message"], bool(row["detail"])) for row in rows(mixed, "decisions")}
+    assert texts == {("east", PREEMPTED, True), ("west", "Preempted a workload (InClusterQueue)", False)}
+
+
+def test_a_token_of_one_cluster_sees_that_one(two: tuple[Cluster, Cluster]) -> None:
+    make_user("alice")
+    token, _ = create_token(User.objects.get(username="alice"), "narrow", clusters=["west"])
+    client = SchemaClient(headers={"Authorization": f"Token {token}"})
+    assert {row["cluster"] for row in rows(client, "workloads")} == {"west"}
+    assert client.get("/api/v1/workloads/?cluster=east,west").status_code == 403
+
+
+def test_a_queue_admin_sees_below_its_cohort_in_its_cluster(two: tuple[Cluster, Cluster]) -> None:
+    user = User.objects.create_user("quinn")
+    RoleBinding.objects.create(name="q", username="quinn", role=Role.QUEUE_ADMIN, cohort="all", cluster=two[0])
+    RoleBinding.objects.create(name="r", username="quinn", role=Role.VIEWER, namespace="nothing", cluster=two[1])
+    client = client_of(user)
+    assert [(row["cluster"], row["name"]) for row in rows(client, "cluster-queues")] == [
+        ("east", "hidden"), ("east", "main"),
+    ]  # fmt: skip
+    assert {row["cluster"] for row in rows(client, "local-queues")} == {"east"}
+
+
+REFUSED = (
+    ("cluster=east,", 400, "Required value"),
+    ("cluster=east,east", 400, "Duplicate value"),
+    ("cluster=east,nowhere", 404, "There is no cluster named 'nowhere'."),
+    ("cluster=*&ordering=position&cluster_queue=main", 400, "name its cluster"),
+    ("cluster=*&after=bm9uZQ", 400, "is not a cursor"),
+)
+
+
+def test_what_names_no_clusters_is_refused(two: tuple[Cluster, Cluster]) -> None:
+    alice = client_of(make_user("alice"))
+    for query, status, said in REFUSED:
+        response = alice.get(f"/api/v1/workloads/?{query}")
+        assert response.status_code == status, query
+        assert said in response.content.decode(), query
+
+
+def test_what_is_of_one_cluster_says_so(two: tuple[Cluster, Cluster]) -> None:
+    alice = client_of(make_user("alice"))
+    asked = "east,west"
+    for address in ("cohorts/tree/", "workloads/team/w0/", "fragmentation/", "resource-flavors/"):
+        response = alice.get(f"/api/v1/{address}?cluster={asked}")
+        assert (response.status_code, response.json()["errors"][0]["path"]) == (400, "cluster"), address
+    written = alice.post(f"/api/v1/workloads/?cluster={asked}", {"namespace": "team", "name": "new", "pod_sets": []})
+    assert written.status_code == 400
+    assert "name one" in written.content.decode()
+
+
+def test_counts_of_several_clusters(two: tuple[Cluster, Cluster]) -> None:
+    tenant = bound("tina", (Role.VIEWER, "", "east"), (Role.VIEWER, "team", "west"))
+    body = tenant.get("/api/v1/workloads/counts/?cluster=*&by=cluster").json()
+    assert body == {"total": 3, "groups": [{"value": "east", "count": 2}, {"value": "west", "count": 1}]}
+
+
+def test_the_settings_of_a_cluster_are_for_who_sees_that_cluster(two: tuple[Cluster, Cluster]) -> None:
+    """Rights in the cluster that the request names said what was shown of the others."""
+    Cluster.objects.update(server_url="https://api.example")
+    mixed = bound("mia", (Role.VIEWER, "", "east"), (Role.VIEWER, "team", "west"))
+    shown = {row["name"]: row["server_url"] for row in rows(mixed, "clusters", "cluster=east")}
+    assert shown == {"east": "https://api.example", "west": ""}
+
+
+def test_an_overview_has_a_line_for_each_cluster(two: tuple[Cluster, Cluster]) -> None:
+    east, west = two
+    Cluster.objects.filter(pk=west.pk).update(mode=ClusterMode.OBSERVE)
+    Lease.objects.create(cluster=east, epoch=1, holder="host:1", renewed_at=timezone.now())
+    waiting = Workload.objects.get(cluster=east, name="w1")
+    Workload.objects.filter(pk=waiting.pk).update(push_sequence=2, push_error="no", updated_at=START)
+    held = Workload.objects.get(cluster=east, name="w0")
+    Workload.objects.filter(pk=held.pk).update(status="Admitted", quota_reserved_at=START, admitted_at=START)
+    held.pod_sets.update(flavors={"cpu": "gpu"}, resource_usage={"cpu": 3_000})
+
+    first, second = rows(client_of(make_user("alice")), "cluster-overviews", "")
+    assert (first["cluster"], first["mode"], first["pending"], first["admitted"]) == ("east", "schedule", 1, 1)
+    assert (first["devices"], first["devices_in_use"], first["nodes"]) == (1, 1, 1)
+    assert first["scarcest"] == {"flavor": "gpu", "resource": "cpu", "nominal": 5_000, "used": 3_000}
+    assert [problem["reason"] for problem in first["problems"]] == ["WatcherSilent", "PushLags", "PushRefused"]
+    assert (first["push"]["unpushed"], first["push"]["refused"]) == (1, 1)
+    assert first["push"]["lag_seconds"] > 60
+    assert (second["cluster"], second["mode"], second["pending"]) == ("west", "observe", 2)
+    assert [problem["reason"] for problem in second["problems"]] == ["WatcherSilent"]
+
+    tenant = bound("tina", (Role.SUBMITTER, "team", "west"))
+    [seen] = rows(tenant, "cluster-overviews", "")
+    assert (seen["cluster"], seen["pending"]) == ("west", 1)
+    assert seen["scarcest"]["nominal"] == 4_000, "the quota of queues that are not hers is not told"
+
+
+def test_more_clusters_are_not_more_queries(two: tuple[Cluster, Cluster]) -> None:
+    """Also for a tenant, whose rights differ from cluster to cluster."""
+    alice = client_of(make_user("alice"))
+    places = [(Role.SUBMITTER, "team", "east"), (Role.SUBMITTER, "other", "west")]
+    tenant = bound("tina", *places)
+
+    def counts() -> dict[tuple[str, str], int]:
+        found = {}
+        for who, client in (("alice", alice), ("tina", tenant)):
+            for noun in (*LISTS, "namespaces", "workloads/counts", "cluster-overviews"):
+                with CaptureQueriesContext(connection) as queries:
+                    response = client.get(f"/api/v1/{noun}/?cluster=*")
+                assert response.status_code == 200, noun
+                found[who, noun] = len(queries)
+        return found
+
+    few = counts()
+    for index in range(4):
+        cluster = make_cluster(f"north-{index}")
+        fill(cluster)
+        Node.objects.create(cluster=cluster, name="only-here", created_at=START)
+        RoleBinding.objects.create(
+            name=f"tina-north-{index}",
+            username="tina",
+            role=Role.SUBMITTER,
+            namespace=("team", "other")[index % 2],
+            cluster=cluster,
+        )
+    assert counts() == few
