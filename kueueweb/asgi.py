@@ -27,12 +27,15 @@ from clusters.pod_logs import follow_log  # noqa: E402 (models load only now tha
 from kueueweb.api.health import readiness  # noqa: E402 (models load only now that Django is set up)
 from kueueweb.consumers import LiveConsumer  # noqa: E402 (models load only now that Django is set up)
 from kueueweb.web.following import Followers  # noqa: E402 (as above)
+from kueueweb.web.watching import Watchers  # noqa: E402 (as above)
+from queues.api.watches import read_versions  # noqa: E402 (as above)
 from scheduler.live.authentication import by_session_or_token  # noqa: E402
 
 _bodies = BodyReader(max_bytes=settings.MAXIMUM_BODY_BYTES, max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES)
+watchers = Watchers(Followers(Gate(_answers, readiness, _bodies), follow_log), read_versions)
 _protocols = ProtocolTypeRouter(
     {
-        "http": Followers(Gate(_answers, readiness, _bodies), follow_log),
+        "http": watchers,
         "websocket": by_session_or_token(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])),
     }
 )

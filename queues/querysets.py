@@ -1,6 +1,6 @@
 """The complex read queries of queues."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,9 +32,35 @@ _POSITIONS: Final = f"""
 """  # noqa: S608 (only our own constant is put in)
 
 
+_VERSION: Final = """
+    concat_ws(
+        '.',
+        queues_workload.xmin,
+        (SELECT sum(xmin::text::bigint) FROM queues_podset WHERE workload_id = queues_workload.id),
+        (
+            SELECT sum(xmin::text::bigint) FROM gpus_deviceallocation
+            WHERE workload_id = queues_workload.id AND source = 'decided'
+        )
+    )
+"""
+"""PostgreSQL's own versions of all rows that one workload's answer is made of: another after every change of any."""
+
+
 def queue_time() -> RawSQL:
     """Kueue's queue-order timestamp: the creation, or the eviction if a check or a timeout evicted the workload."""
     return RawSQL(_QUEUED_AT, [], output_field=models.DateTimeField())  # noqa: S611 (our own constant)
+
+
+def workload_version() -> RawSQL:
+    """A text that differs between any two states of a workload, its pod sets and its devices."""
+    return RawSQL(_VERSION, [], output_field=models.TextField())  # noqa: S611 (our own constant)
+
+
+def workload_versions(workloads: Sequence[int]) -> dict[int, str]:
+    """{primary key: version} of those that are there."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT id, {_VERSION} FROM queues_workload WHERE id = ANY (%s)", [list(workloads)])  # noqa: S608 (only our own constant is put in)
+        return dict(cursor.fetchall())
 
 
 @dataclass(frozen=True, slots=True)

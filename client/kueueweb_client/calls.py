@@ -28,6 +28,8 @@ class Call(Generic[T]):
     body: Any = None
     """Sent as JSON; text is sent as YAML."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    silent_seconds: float = 0
+    """How long the server may say nothing, beyond the client's own patience."""
 
     def arguments(self, cluster: str) -> dict[str, Any]:
         """What `httpx` is given."""
@@ -54,7 +56,7 @@ def _text(value: Any) -> str:
 
 def answer(call: Call[T], response: httpx.Response) -> T:
     """The answer's value; raises `ApiError` for a refusal."""
-    if response.is_success:
+    if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
         return call.read(response)
     try:
         content = response.json()
@@ -109,6 +111,28 @@ def delete(noun: str, *names: str) -> Call[bool]:
 def workload(namespace: str, name: str) -> Call[WorkloadDetail]:
     """One workload, whole."""
     return Call("GET", path("workloads", namespace, name), _json)
+
+
+def changed_workload(namespace: str, name: str, version: str, seconds: int) -> Call[WorkloadDetail | None]:
+    """One workload, once its resource_version is another than this; None if it still is this after so many seconds.
+    Without a version it is answered at once."""
+    return Call(
+        "GET",
+        path("workloads", namespace, name),
+        lambda response: None if response.status_code == httpx.codes.NOT_MODIFIED else response.json(),
+        {"resource_version": version, "timeout_seconds": seconds} if version else {},
+        silent_seconds=seconds if version else 0,
+    )
+
+
+def watch_workload(namespace: str, name: str, version: str = "") -> Call[str]:
+    """One workload and each newer state of it, an event on each line; with a version, those that are newer."""
+    return Call(
+        "GET",
+        path("workloads", namespace, name),
+        lambda response: response.text,
+        {"watch": True, "resource_version": version or None},
+    )
 
 
 def log(namespace: str, workload: str, pod: str, **options: Any) -> Call[str]:

@@ -6,57 +6,33 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import httpx
 
 from kueueweb_client import calls
 from kueueweb_client.calls import Call, answer
-from kueueweb_client.errors import ApiError, Failed, Timeout, Unreachable
+from kueueweb_client.errors import ApiError, ClientError, Unreachable
 from kueueweb_client.types import ApplyResult, Event, Key, Object, Workload, WorkloadDetail
+from kueueweb_client.waiting import PAUSE_SECONDS, Goal, Wait, Watch
 
 T = TypeVar("T")
-Goal = Literal["admitted", "finished", "deleted"]
 
-_PAUSE_SECONDS: Final = 1.0
 _TOO_MANY: Final = 429
 _NOT_FOUND: Final = 404
 _MAX_PAUSE_SECONDS: Final = 60
-_REACHED_AT: Final[Mapping[Goal, tuple[str, ...]]] = {
-    "admitted": ("Admitted", "Finished"),
-    "finished": ("Finished",),
-    "deleted": (),
-}
+_SILENCE_SECONDS: Final = 45.0
+"""A stream of events that has said nothing for so long is dead: the server says something every 15 seconds."""
 
 
 def _headers(token: str) -> dict[str, str]:
     return {"Authorization": f"Token {token}"} if token else {}
 
 
-class _Wait:
-    """One wait for a workload: what both clients check each time they have asked for it."""
-
-    def __init__(self, namespace: str, name: str, until: Goal, timeout_seconds: float) -> None:
-        self._key = f"{namespace}/{name}"
-        self._until = until
-        self._deadline = time.monotonic() + timeout_seconds
-
-    def accept_missing(self, error: ApiError) -> None:
-        """Raises the error, unless it says that the workload is gone and that was waited for."""
-        if error.status != _NOT_FOUND or self._until != "deleted":
-            raise error
-
-    def is_over(self, workload: Mapping[str, Any]) -> bool:
-        """Whether the workload has reached the goal. Raises `Failed` if it ended otherwise, `Timeout` if it is late."""
-        status = workload["status"]
-        if status == "Finished" and workload["reason"] != "Succeeded" and self._until != "deleted":
-            raise Failed(f"Workload {self._key} ended: {workload['reason']}: {workload['message']}")
-        if status in _REACHED_AT[self._until]:
-            return True
-        if time.monotonic() > self._deadline:
-            state = f"{status}. {workload['message']}".strip()
-            raise Timeout(f"Workload {self._key} is not {self._until} yet: {state}")
-        return False
+def _patience(usual: httpx.Timeout, silent_seconds: float) -> httpx.Timeout:
+    """The usual time-outs, for a server that may be silent for so long before it answers."""
+    read = None if usual.read is None else usual.read + silent_seconds
+    return httpx.Timeout(connect=usual.connect, read=read, write=usual.write, pool=usual.pool)
 
 
 class _Pages:
@@ -108,11 +84,12 @@ class Client:
 
     def send(self, call: Call[T]) -> T:
         """Send a call of `kueueweb_client.calls`. A 429 is sent again when the server says so, once."""
+        arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
         try:
-            response = self._http.request(**call.arguments(self.cluster))
+            response = self._http.request(**arguments)
             if response.status_code == _TOO_MANY and response.headers.get("Retry-After", "").isdigit():
                 time.sleep(min(int(response.headers["Retry-After"]), _MAX_PAUSE_SECONDS))
-                response = self._http.request(**call.arguments(self.cluster))
+                response = self._http.request(**arguments)
         except httpx.HTTPError as error:
             raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
         return answer(call, response)
@@ -162,11 +139,11 @@ class Client:
             options["tail"] = None
             if not self._may_print(namespace, workload, pod):
                 return
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
 
-    def _lines(self, call: Call[str]) -> Iterator[str]:
-        """The lines of an answer as they come."""
-        patience = httpx.Timeout(self._http.timeout.connect, read=None)
+    def _lines(self, call: Call[str], silence_seconds: float | None = None) -> Iterator[str]:
+        """The lines of an answer as they come, with so much silence between them at most."""
+        patience = httpx.Timeout(self._http.timeout.connect, read=silence_seconds)
         try:
             with self._http.stream(**call.arguments(self.cluster), timeout=patience) as response:
                 if not response.is_success:
@@ -210,38 +187,37 @@ class Client:
         """Let held workloads be admitted again; answers with those that changed."""
         return self.send(calls.act("release", keys))
 
-    def watch(self, namespace: str, name: str, *, pause_seconds: float = _PAUSE_SECONDS) -> Iterator[WorkloadDetail]:
-        """The workload now, and again each time that its state changes; ends with it."""
-        seen = ""
-        while True:
-            found = self.workload(namespace, name)
-            if (state := f"{found['status']} {found['reason']} {found['message']}") != seen:
-                seen = state
-                yield found
-            if found["status"] == "Finished":
-                return
-            time.sleep(pause_seconds)
+    def watch(self, namespace: str, name: str) -> Iterator[WorkloadDetail]:
+        """The workload now, and again each time that it changes, as it happens; ends with it.
+
+        A connection that is lost is made anew; the log says so.
+        """
+        watch = Watch(namespace, name)
+        while not watch.has_ended:
+            try:
+                for line in self._lines(watch.call(), _SILENCE_SECONDS):
+                    if state := watch.take(line):
+                        yield state
+            except ClientError as error:
+                time.sleep(watch.pause(error))
 
     def wait(
-        self,
-        namespace: str,
-        name: str,
-        *,
-        until: Goal = "finished",
-        timeout_seconds: float = 600,
-        pause_seconds: float = _PAUSE_SECONDS,
+        self, namespace: str, name: str, *, until: Goal = "finished", timeout_seconds: float = 600
     ) -> WorkloadDetail | None:
-        """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`."""
-        wait = _Wait(namespace, name, until, timeout_seconds)
+        """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`.
+
+        The server answers when something has changed. A connection that is lost is made anew; the log says so.
+        """
+        wait = Wait(namespace, name, until, timeout_seconds)
         while True:
             try:
-                found = self.workload(namespace, name)
-            except ApiError as error:
-                wait.accept_missing(error)
-                return None
-            if wait.is_over(found):
-                return found
-            time.sleep(pause_seconds)
+                if wait.is_over(self.send(wait.call())):
+                    return wait.found
+            except (ApiError, Unreachable) as error:
+                pause = wait.pause(error)
+                if pause is None:
+                    return None
+                time.sleep(pause)
 
 
 class AsyncClient:
@@ -273,11 +249,12 @@ class AsyncClient:
 
     async def send(self, call: Call[T]) -> T:
         """Send a call of `kueueweb_client.calls`. A 429 is sent again when the server says so, once."""
+        arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
         try:
-            response = await self._http.request(**call.arguments(self.cluster))
+            response = await self._http.request(**arguments)
             if response.status_code == _TOO_MANY and response.headers.get("Retry-After", "").isdigit():
                 await asyncio.sleep(min(int(response.headers["Retry-After"]), _MAX_PAUSE_SECONDS))
-                response = await self._http.request(**call.arguments(self.cluster))
+                response = await self._http.request(**arguments)
         except httpx.HTTPError as error:
             raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
         return answer(call, response)
@@ -301,23 +278,41 @@ class AsyncClient:
         """Submit workloads without a job, all or none."""
         return await self.send(calls.submit(workloads, idempotency_key=idempotency_key))
 
+    async def watch(self, namespace: str, name: str) -> AsyncIterator[WorkloadDetail]:
+        """The workload now, and again each time that it changes, as it happens; ends with it."""
+        watch = Watch(namespace, name)
+        while not watch.has_ended:
+            try:
+                async for line in self._lines(watch.call(), _SILENCE_SECONDS):
+                    if state := watch.take(line):
+                        yield state
+            except ClientError as error:
+                await asyncio.sleep(watch.pause(error))
+
     async def wait(
-        self,
-        namespace: str,
-        name: str,
-        *,
-        until: Goal = "finished",
-        timeout_seconds: float = 600,
-        pause_seconds: float = _PAUSE_SECONDS,
+        self, namespace: str, name: str, *, until: Goal = "finished", timeout_seconds: float = 600
     ) -> WorkloadDetail | None:
         """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`."""
-        wait = _Wait(namespace, name, until, timeout_seconds)
+        wait = Wait(namespace, name, until, timeout_seconds)
         while True:
             try:
-                found = await self.workload(namespace, name)
-            except ApiError as error:
-                wait.accept_missing(error)
-                return None
-            if wait.is_over(found):
-                return found
-            await asyncio.sleep(pause_seconds)
+                if wait.is_over(await self.send(wait.call())):
+                    return wait.found
+            except (ApiError, Unreachable) as error:
+                pause = wait.pause(error)
+                if pause is None:
+                    return None
+                await asyncio.sleep(pause)
+
+    async def _lines(self, call: Call[str], silence_seconds: float) -> AsyncIterator[str]:
+        """The lines of an answer as they come, with so much silence between them at most."""
+        patience = httpx.Timeout(self._http.timeout.connect, read=silence_seconds)
+        try:
+            async with self._http.stream(**call.arguments(self.cluster), timeout=patience) as response:
+                if not response.is_success:
+                    await response.aread()
+                    answer(call, response)
+                async for line in response.aiter_lines():
+                    yield line
+        except httpx.HTTPError as error:
+            raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error

@@ -48,6 +48,8 @@ class WorkloadDetail(Workload):
     conditions: list[Condition]
     devices: list[Object]
     push_error: str
+    resource_version: str
+    """Another one after every change."""
 
 
 class Event(TypedDict):

@@ -53,7 +53,10 @@ _ERRORS: Final = {
 }
 _STALE: Final = "If-Match, or `generation` in the body, names a state that is past; `current` is the present one."
 _UNREAD: Final = "This would replace what others may have changed: say with If-Match what you have read."
-_ETAG: Final = {"description": "The object's generation in quotes, for If-Match.", "schema": {"type": "string"}}
+_ETAG: Final = {
+    "description": "The object's version in quotes, for If-Match where it can be written.",
+    "schema": {"type": "string"},
+}
 _LATER: Final = (429, 503)
 _RETRY_AFTER: Final = {"description": "After how many seconds to try again.", "schema": {"type": "integer"}}
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
@@ -76,8 +79,8 @@ _IF_MATCH: Final = OpenApiParameter(
 class Schema(AutoSchema):
     """Adds the errors that any operation may answer with, and the parameter `cluster`.
 
-    A view with `has_etag` answers with the header ETag, and takes If-Match where it writes. One with
-    `takes_one_or_many` takes a list of objects, or one of them alone.
+    A view with `has_etag` answers with the header ETag, and takes If-Match where it writes; one with `reads_have_etag`
+    answers so only when it is read. One with `takes_one_or_many` takes a list of objects, or one of them alone.
     """
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
@@ -95,7 +98,7 @@ class Schema(AutoSchema):
             media_types = {renderer.media_type for renderer in self.view.get_renderers()}
             for code in self._errors(method):
                 operation["responses"].setdefault(str(code), _error_answer(code, error, sorted(media_types)))
-            if self._has_etag():
+            if self._has_etag() or (method == "GET" and getattr(self.view, "reads_have_etag", False)):
                 self._add_etag(operation, method, error)
             if method == "POST" and getattr(self.view, "takes_one_or_many", False):
                 content = operation["requestBody"]["content"]["application/json"]

@@ -49,7 +49,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/healthz":
             # It asks nothing else: a broken database is no reason to restart us.
-            await _answer(send, 200, {"status": "ok"})
+            await answer(send, 200, {"status": "ok"})
         elif scope["path"] == "/readyz":
             await self._answer_ready(send)
         elif not scope["query_string"].isascii():
@@ -66,7 +66,7 @@ class Gate:
         except TimeoutError:
             checks = {"database": f"no answer within {self._ready_seconds:g} s"}
         ready = all(found == "ok" for found in checks.values())
-        await _answer(send, 200 if ready else 503, {"status": "ok" if ready else "unavailable", **checks})
+        await answer(send, 200 if ready else 503, {"status": "ok" if ready else "unavailable", **checks})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -123,10 +123,11 @@ async def refuse(send: Send, refusal: Refused) -> None:
     headers = [(b"connection", b"close")]  # the rest of the body is not wanted
     if refusal.status == 503:
         headers.append((b"retry-after", b"5"))
-    await _answer(send, refusal.status, {"reason": refusal.reason, "message": str(refusal), "errors": []}, headers)
+    await answer(send, refusal.status, {"reason": refusal.reason, "message": str(refusal), "errors": []}, headers)
 
 
-async def _answer(send: Send, status: int, content: dict[str, Any], more: Headers | None = None) -> None:
+async def answer(send: Send, status: int, content: dict[str, Any], more: Headers | None = None) -> None:
+    """A whole answer in JSON."""
     body = orjson.dumps(content)
     headers = [
         (b"content-type", b"application/json"),

@@ -1,13 +1,23 @@
 """How uvicorn is set up: the same for the command and for tests."""
 
+import socket
 from typing import Any, Final
 
 import uvicorn
 from django.conf import settings
 
+from kueueweb.asgi import watchers
 from kueueweb.web.connections import ConnectionLimits, limited_protocol, networks
 
 _MAX_SOCKET_MESSAGE_BYTES: Final = 16 * 1024
+
+
+class Server(uvicorn.Server):
+    """Ends watches before it waits for its connections, which they would hold for as long as it has patience."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        watchers.end()
+        await super().shutdown(sockets)
 
 
 def server_configuration(**more: Any) -> uvicorn.Config:

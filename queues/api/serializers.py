@@ -133,6 +133,7 @@ class WorkloadDetailSerializer(WorkloadSerializer):
     unhealthy_nodes = serializers.JSONField()
     push_error = serializers.CharField(help_text="What the cluster said to its last push, when it refused it.")
     generation = serializers.IntegerField()
+    resource_version = serializers.CharField(help_text="Another one after every change; compare it, and read nothing.")
     deletion_requested_at = serializers.DateTimeField(allow_null=True)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.db.models import F, QuerySet
 
 from queues.models import PodSet, Workload
-from queues.querysets import queue_time
+from queues.querysets import queue_time, workload_version
 from queues.services.visibility import Reader
 from scheduling.model.quantity import format_amounts
 
@@ -27,7 +27,10 @@ _DETAIL_FIELDS: Final = (
 
 def workload_values(workloads: QuerySet[Workload], *, detail: bool = False) -> Any:
     """The columns that `workloads_json` wants, as dicts."""
-    fields = (*_WORKLOAD_FIELDS, *_DETAIL_FIELDS) if detail else _WORKLOAD_FIELDS
+    fields: tuple[str, ...] = _WORKLOAD_FIELDS
+    if detail:
+        fields = (*_WORKLOAD_FIELDS, *_DETAIL_FIELDS, "resource_version")
+        workloads = workloads.annotate(resource_version=workload_version())
     return workloads.annotate(queued_at=queue_time()).values(
         *fields,
         cluster_name=F("cluster__name"),

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -31,6 +32,7 @@ from queues.api.serializers import (
     WorkloadInputSerializer,
     WorkloadSerializer,
 )
+from queues.api.watches import WATCH_ANSWERS, WATCH_PARAMETERS, asks_to_wait, wait_for
 from queues.api.workload_input import read_workload
 from queues.api.workload_rows import workload_detail_json, workload_values, workloads_json
 from queues.manifests import workload_specs
@@ -182,19 +184,26 @@ class WorkloadView(ClusterView):
     """`workloads/{namespace}/{name}/`."""
 
     serializer_class = WorkloadDetailSerializer
+    reads_have_etag: ClassVar = True
 
-    @extend_schema(responses=WorkloadDetailSerializer)
-    def get(self, request: Request, namespace: str, name: str) -> Response:
-        """One workload: why it waits, what it holds."""
+    @extend_schema(parameters=[*WATCH_PARAMETERS], responses=WATCH_ANSWERS)
+    def get(self, request: Request, namespace: str, name: str) -> HttpResponse:
+        """One workload: why it waits, what it holds; by choice once it has changed, or each time that it does."""
         self.require("view", "Workload", namespace, name)
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
+        if asks_to_wait(request):
+            key = found.values_list("pk", flat=True).first()
+            if key is None:
+                raise self.missing("Workload", namespace, name)
+            return wait_for(key, request)
         row = workload_values(found, detail=True).first()
         if row is None:
             raise self.missing("Workload", namespace, name)
-        return Response(workload_detail_json(row, Reader(self.access, self.cluster)))
+        body = workload_detail_json(row, Reader(self.access, self.cluster))
+        return Response(body, headers={"ETag": f'"{body["resource_version"]}"'})
 
     @extend_schema(responses={204: None, 202: WorkloadDetailSerializer})
-    def delete(self, request: Request, namespace: str, name: str) -> Response:
+    def delete(self, request: Request, namespace: str, name: str) -> HttpResponse:
         """Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped."""
         self.require("submit", "Workload", namespace, name)
         require_owner(self.cluster, self.access, [(namespace, name)])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pytest_django.live_server_helper import LiveServer
 from typer.testing import CliRunner
 
 from accounts.models import Cluster
@@ -18,6 +17,7 @@ from kueueweb_client.cli.session import options
 from kueueweb_client.errors import ClientError
 from tests import manifest_texts as texts
 from tests.users import make_user
+from tests.web_server import listening_server
 
 
 @dataclass
@@ -33,8 +33,8 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def server(transactional_db: None, live_server: LiveServer) -> str:
-    """The address of a server with a ClusterQueue of 10 cpu, a LocalQueue in team, and the users alice and bob."""
+def server(transactional_db: None) -> Iterator[str]:
+    """The web process as it is shipped; a ClusterQueue of 10 cpu, a LocalQueue in team, and the users alice and bob."""
     cluster = Cluster.objects.create(name="default")
     made = texts.joined(
         texts.namespace("team"),
@@ -45,7 +45,8 @@ def server(transactional_db: None, live_server: LiveServer) -> str:
     apply_manifests(cluster, made, user=None)
     make_user("alice")
     make_user("bob")
-    return str(live_server.url)
+    with listening_server() as address:
+        yield f"http://{address}"
 
 
 @pytest.fixture

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import uvicorn
 from django.db import connection
 
-from kueueweb.web.server import server_configuration
 from kueueweb_client import Client
 from queues.models import Pod, Workload
 from tests.client.conftest import Run
 from tests.clusters.system import System, gpu_job
 from tests.simulated_cluster import ServerThread, make_simulated
 from tests.users import make_user
+from tests.web_server import listening_server
 
 
 @pytest.fixture
@@ -32,21 +30,8 @@ def system(transactional_db: None) -> Iterator[System]:
 def server(system: System) -> Iterator[str]:
     """The web process as it is shipped: followed logs pass by Django's threads."""
     make_user("alice")
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()  # whoever comes before the server accepts waits for it
-    running = uvicorn.Server(server_configuration(log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=running.run, args=([listener],))
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    running.should_exit = True
-    thread.join(10)
-    listener.close()
-    with connection.cursor() as cursor:  # the server's threads keep theirs for the next request
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    with listening_server() as address:
+        yield f"http://{address}"
 
 
 def run_jobs(system: System, **spec: object) -> str:

@@ -1,14 +1,16 @@
 """The whole application behind a real uvicorn: HTTP and the live stream on one port."""
 
+import shlex
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
 
 import httpx
 import orjson
 import pytest
-import uvicorn
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
@@ -18,32 +20,24 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from accounts.models import Cluster
-from kueueweb.web.server import server_configuration
+from accounts.models import Cluster, RoleBinding
+from queues.models import PodSet, Workload
+from queues.models.workload import WorkloadQuerySet
 from scheduler.live.publisher import snapshot_key
+from tests.factories import make_cluster, make_namespace, make_workload
 from tests.users import make_user
+from tests.web_server import listening_server
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "api.md"
 
 
 @pytest.fixture
 def address(live_services: None) -> Iterator[str]:
     """Where it listens."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()  # whoever comes before the server accepts waits for it
-    server = uvicorn.Server(server_configuration(log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    yield f"127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
-    listener.close()
-    with connection.cursor() as cursor:  # the server's threads keep theirs for the next request
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    with listening_server() as found:
+        yield found
 
 
 @pytest.fixture
@@ -122,3 +116,85 @@ def test_the_live_stream(address: str, token: str) -> None:
         connect(url, origin=Origin("https://evil.example"))
     with Redis.from_url(settings.REDIS_URL) as redis:
         redis.delete(snapshot_key("default"))
+
+
+def lines(text: Iterator[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events of a watch."""
+    for line in text:
+        event = orjson.loads(line)
+        yield event["type"], event["object"]
+
+
+def test_a_workload_is_watched(address: str, token: str) -> None:
+    """Item 1 of the contract: a tenant's watch ends with its role, a question is answered when the workload changes."""
+    cluster = Cluster.objects.get()
+    make_namespace(cluster, "team-a")
+    workload = make_workload(cluster, "train", namespace="team-a")
+    _, tenant = AuthToken.objects.create(make_user("bob"))
+    _, other = AuthToken.objects.create(make_user("charlie"))
+    rows = Workload.objects.filter(pk=workload.pk)
+    url = f"http://{address}/api/v1/workloads/team-a/train/"
+    with httpx.Client(headers={"Authorization": f"Token {tenant}"}, timeout=60) as client:
+        for parameters in ({"watch": "true"}, {"resource_version": "1"}):
+            refused = client.get(url, params=parameters, headers={"Authorization": f"Token {other}"})
+            assert (refused.status_code, refused.json()["reason"]) == (404, "NotFound")
+        now = client.get(url)
+        version = now.json()["resource_version"]
+        assert now.headers["etag"] == f'"{version}"'
+        same = client.get(url, params={"resource_version": version, "timeout_seconds": 0})
+        assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", f'"{version}"')
+        assert client.get(url, params={"timeout_seconds": 1}).json()["errors"][0]["path"] == "timeout_seconds"
+        assert client.get(url, params={"resource_version": "7.7.7", "timeout_seconds": 600}).json() == now.json()
+
+        with client.stream("GET", url, params={"watch": "true"}) as stream:
+            assert stream.headers["content-type"] == "application/x-ndjson"
+            events = lines(stream.iter_lines())
+            assert next(events) == ("ADDED", now.json())
+            PodSet.objects.filter(workload=workload).update(reclaimable_count=1)
+            kind, found = next(events)
+            assert (kind, found["pod_sets"][0]["reclaimable_count"]) == ("MODIFIED", 1)
+            later = threading.Timer(0.2, change, [rows])
+            later.start()
+            assert client.get(url, params={"resource_version": found["resource_version"]}).json()["message"] == "waits"
+            later.join()
+            assert next(events)[1]["message"] == "waits"
+            RoleBinding.objects.filter(username="bob").delete()
+            rows.update(message="secret")
+            kind, found = next(events)
+            assert (kind, found["status"]) == ("ERROR", 403)
+            assert next(events, None) is None
+
+        words = shlex.split(curl_line().replace("$URL", f"http://{address}").replace("$TOKEN", token))
+        assert words[:3] == ["curl", "-sN", "-H"]
+        name, _, value = words[3].partition(": ")
+        with client.stream("GET", words[4], headers={name: value}) as stream:
+            events = lines(stream.iter_lines())
+            assert next(events)[1]["message"] == "secret"
+            rows.get().delete()
+            assert [(kind, found["message"]) for kind, found in events] == [("DELETED", "secret")]
+
+
+def test_a_watch_does_not_hold_up_the_end_of_the_server(live_services: None) -> None:
+    _, admin = AuthToken.objects.create(make_user("alice"))
+    make_workload(make_cluster(), "train")
+    with ExitStack() as server:
+        address = server.enter_context(listening_server())
+        url, headers = f"http://{address}/api/v1/workloads/team/train/", {"Authorization": f"Token {admin}"}
+        with httpx.stream("GET", url, params={"watch": "true"}, headers=headers, timeout=60) as stream:
+            events = lines(stream.iter_lines())
+            assert next(events)[0] == "ADDED"
+            server.close()
+            assert next(events, None) is None
+
+
+def change(rows: WorkloadQuerySet) -> None:
+    """What another thread does."""
+    rows.update(message="waits")
+    connection.close()
+
+
+def curl_line() -> str:
+    """The watch in docs/api.md."""
+    found = [line.strip() for line in DOCUMENT.read_text().splitlines() if "watch=true" in line and "curl" in line]
+    assert len(found) == 1
+    return found[0]

@@ -56,6 +56,11 @@ def _get(
         if name and output is Output.YAML:
             say(asked.send(calls.manifests(noun.kind.lower(), *_names(noun, name, namespace))).rstrip())
             return
+        if name and watch and noun.path == "workloads":
+            for state in asked.watch(*_names(noun, name, namespace)):
+                if _has(state, wanted):
+                    write_rows(noun, [state], output, all_namespaces=all_namespaces)
+            return
         seen: dict[str, str] = {}
         while True:
             rows = [row for row in _rows(asked, noun, name, namespace, all_namespaces, filters) if _has(row, wanted)]

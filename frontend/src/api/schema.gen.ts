@@ -2127,8 +2127,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One workload: why it waits, what it holds
-         * @description One workload: why it waits, what it holds.
+         * One workload: why it waits, what it holds; by choice once it has changed, or each time that it does
+         * @description One workload: why it waits, what it holds; by choice once it has changed, or each time that it does.
          */
         get: operations["workloads_retrieve"];
         put?: never;
@@ -5873,12 +5873,6 @@ export interface components {
             weighted_share: number | "Infinity";
             usage: components["schemas"]["Cell"][];
         };
-        /**
-         * @description * `Normal` - Normal
-         *     * `Warning` - Warning
-         * @enum {string}
-         */
-        TypeEnum: "Normal" | "Warning";
         /** @description Who is logged in. */
         User: {
             username: string;
@@ -5947,6 +5941,32 @@ export interface components {
             cluster_queue: string;
             priority: number;
         };
+        /** @description The version that was shown last: nothing has changed since. */
+        WatchBookmark: {
+            resource_version: string;
+        };
+        /** @description What the same request is refused with now. */
+        WatchError: {
+            /** @description The status that HTTP has for it. */
+            status: number;
+            reason: string;
+            message: string;
+        };
+        /** @description A line of a watch, with Kubernetes' types of events. */
+        WatchEvent: {
+            type: components["schemas"]["WatchEventTypeEnum"];
+            object: components["schemas"]["WatchedObject"];
+        };
+        /**
+         * @description * `ADDED` - ADDED
+         *     * `MODIFIED` - MODIFIED
+         *     * `DELETED` - DELETED
+         *     * `BOOKMARK` - BOOKMARK
+         *     * `ERROR` - ERROR
+         * @enum {string}
+         */
+        WatchEventTypeEnum: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+        WatchedObject: components["schemas"]["WorkloadDetail"] | components["schemas"]["WatchBookmark"] | components["schemas"]["WatchError"];
         /** @description Whether the cluster is heard. */
         WatcherHealth: {
             alive: boolean;
@@ -6074,6 +6094,8 @@ export interface components {
             /** @description What the cluster said to its last push, when it refused it. */
             push_error: string;
             generation: number;
+            /** @description Another one after every change; compare it, and read nothing. */
+            resource_version: string;
             /** Format: date-time */
             deletion_requested_at: string | null;
         };
@@ -6082,11 +6104,17 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
-            type: components["schemas"]["TypeEnum"];
+            type: components["schemas"]["WorkloadEventTypeEnum"];
             reason: string;
             message: string;
             actor: string;
         };
+        /**
+         * @description * `Normal` - Normal
+         *     * `Warning` - Warning
+         * @enum {string}
+         */
+        WorkloadEventTypeEnum: "Normal" | "Warning";
         /** @description A workload that holds what is lacking. */
         WorkloadHolder: {
             /** @description namespace/name. Empty where it is not yours to see. */
@@ -6282,7 +6310,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6372,7 +6400,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6383,7 +6411,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6448,7 +6476,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6480,7 +6508,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6535,7 +6563,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6607,7 +6635,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6683,7 +6711,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6748,7 +6776,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6780,7 +6808,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8396,7 +8424,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8486,7 +8514,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8497,7 +8525,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8562,7 +8590,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8594,7 +8622,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8649,7 +8677,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8721,7 +8749,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8802,7 +8830,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8867,7 +8895,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8899,7 +8927,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8949,7 +8977,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9040,7 +9068,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9105,7 +9133,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9539,7 +9567,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9629,7 +9657,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9640,7 +9668,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9705,7 +9733,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9737,7 +9765,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9792,7 +9820,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9864,7 +9892,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9945,7 +9973,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10010,7 +10038,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10042,7 +10070,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10092,7 +10120,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10183,7 +10211,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10248,7 +10276,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11371,7 +11399,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11462,7 +11490,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11473,7 +11501,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11538,7 +11566,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11570,7 +11598,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11626,7 +11654,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11698,7 +11726,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11775,7 +11803,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11840,7 +11868,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11872,7 +11900,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12007,7 +12035,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12098,7 +12126,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12109,7 +12137,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12174,7 +12202,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12206,7 +12234,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12262,7 +12290,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12334,7 +12362,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12411,7 +12439,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12476,7 +12504,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12508,7 +12536,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13321,7 +13349,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13411,7 +13439,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13422,7 +13450,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13487,7 +13515,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13519,7 +13547,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13574,7 +13602,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13646,7 +13674,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13722,7 +13750,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13787,7 +13815,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13819,7 +13847,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13951,7 +13979,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14041,7 +14069,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14052,7 +14080,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14117,7 +14145,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14149,7 +14177,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14204,7 +14232,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14276,7 +14304,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14352,7 +14380,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14417,7 +14445,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14449,7 +14477,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14581,7 +14609,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14671,7 +14699,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14682,7 +14710,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14747,7 +14775,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14779,7 +14807,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14834,7 +14862,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14906,7 +14934,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14982,7 +15010,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -15047,7 +15075,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -15079,7 +15107,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16542,7 +16570,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16630,7 +16658,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16695,7 +16723,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16845,7 +16873,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16935,7 +16963,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16946,7 +16974,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17011,7 +17039,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17043,7 +17071,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17098,7 +17126,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17170,7 +17198,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17246,7 +17274,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17311,7 +17339,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17343,7 +17371,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17475,7 +17503,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17565,7 +17593,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17576,7 +17604,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17641,7 +17669,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17673,7 +17701,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17728,7 +17756,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17800,7 +17828,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17876,7 +17904,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17941,7 +17969,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17973,7 +18001,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18277,7 +18305,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18367,7 +18395,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18378,7 +18406,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18443,7 +18471,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18475,7 +18503,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18530,7 +18558,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18602,7 +18630,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18678,7 +18706,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18743,7 +18771,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18775,7 +18803,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18909,7 +18937,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19000,7 +19028,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19011,7 +19039,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19076,7 +19104,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19108,7 +19136,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19164,7 +19192,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19236,7 +19264,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19313,7 +19341,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19378,7 +19406,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19410,7 +19438,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19542,7 +19570,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19632,7 +19660,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19643,7 +19671,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19708,7 +19736,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19740,7 +19768,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19795,7 +19823,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19867,7 +19895,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19943,7 +19971,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20008,7 +20036,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20040,7 +20068,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20172,7 +20200,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20262,7 +20290,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20273,7 +20301,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20338,7 +20366,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20370,7 +20398,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20425,7 +20453,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20497,7 +20525,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20573,7 +20601,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20638,7 +20666,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20670,7 +20698,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -21828,7 +21856,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -21918,7 +21946,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -21929,7 +21957,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -21994,7 +22022,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -22026,7 +22054,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -22081,7 +22109,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -22153,7 +22181,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -22229,7 +22257,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -22294,7 +22322,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -22326,7 +22354,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23045,7 +23073,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23135,7 +23163,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23146,7 +23174,7 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23211,7 +23239,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23243,7 +23271,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23298,7 +23326,7 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23370,7 +23398,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23446,7 +23474,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23511,7 +23539,7 @@ export interface operations {
             /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
             412: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23543,7 +23571,7 @@ export interface operations {
             /** @description This would replace what others may have changed: say with If-Match what you have read. */
             428: {
                 headers: {
-                    /** @description The object's generation in quotes, for If-Match. */
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -23839,6 +23867,12 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description The `resource_version` that is known already. The answer comes once the workload has another: 304 if it still has none at the end of the time. With `watch`, that state is left out. */
+                resource_version?: string;
+                /** @description How long to wait: 600 without more for `watch`, else 30. */
+                timeout_seconds?: number;
+                /** @description Go on: a line of JSON for the workload as it is, and one for each newer state, until it has finished, is gone, or the time is over. */
+                watch?: boolean;
             };
             header?: never;
             path: {
@@ -23851,11 +23885,21 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["WorkloadDetail"];
+                    "application/x-ndjson": components["schemas"]["WatchEvent"];
                 };
+            };
+            /** @description It still has the `resource_version` that was named. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
             400: {

@@ -4,13 +4,12 @@ import logging
 from argparse import ArgumentParser
 from typing import Any
 
-import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import OperationalError
 
 from accounts.services.group_roles import apply_group_roles, read_group_roles
-from kueueweb.web.server import server_configuration
+from kueueweb.web.server import Server, server_configuration
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         _apply_group_roles()
-        uvicorn.Server(
+        Server(
             server_configuration(
                 host=options["host"], port=options["port"], timeout_graceful_shutdown=options["grace_seconds"]
             )

@@ -1,0 +1,148 @@
+"""What a wait and a watch of one workload know between two answers: the same for both clients, without any waiting."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from kueueweb_client import calls
+from kueueweb_client.calls import Call
+from kueueweb_client.errors import ApiError, ClientError, Failed, Timeout, Unreachable
+from kueueweb_client.types import WorkloadDetail
+
+Goal = Literal["admitted", "finished", "deleted"]
+
+PAUSE_SECONDS: Final = 1.0
+_MAX_PAUSE_SECONDS: Final = 60
+_POLL_SECONDS: Final = 25
+"""So long the server keeps one question; proxies between us often cut what is silent for a minute."""
+_PATIENCE_SECONDS: Final = 60.0
+_NOT_FOUND: Final = 404
+_TOO_MANY: Final = 429
+_LATER: Final = (_TOO_MANY, 503)
+_REACHED_AT: Final[Mapping[Goal, tuple[str, ...]]] = {
+    "admitted": ("Admitted", "Finished"),
+    "finished": ("Finished",),
+    "deleted": (),
+}
+_log = logging.getLogger("kueueweb_client")
+
+
+class _Reconnects:
+    """When to ask again after an error: once there was an answer, for a while, and never in silence."""
+
+    def __init__(self) -> None:
+        self._last_answer: float | None = None
+
+    def answered(self) -> None:
+        self._last_answer = time.monotonic()
+
+    def pause(self, error: ClientError) -> float:
+        """Seconds until the next try. Raises the error if another try is no use."""
+        passing = isinstance(error, Unreachable) or (isinstance(error, ApiError) and error.status in _LATER)
+        if not passing or self._last_answer is None or time.monotonic() - self._last_answer > _PATIENCE_SECONDS:
+            raise error
+        asked = error.retry_after_seconds if isinstance(error, ApiError) else None
+        seconds = min(asked or PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
+        _log.warning("asking again in %g s: %s", seconds, error)
+        return seconds
+
+
+class Wait:
+    """One wait for a workload: each question is answered when the workload has changed."""
+
+    def __init__(self, namespace: str, name: str, until: Goal, timeout_seconds: float) -> None:
+        self.found: WorkloadDetail | None = None
+        self._namespace = namespace
+        self._name = name
+        self._until = until
+        self._deadline = time.monotonic() + timeout_seconds
+        self._may_stay = True
+        self._reconnects = _Reconnects()
+
+    def call(self) -> Call[WorkloadDetail | None]:
+        """What to ask next."""
+        left = max(0.0, min(self._deadline - time.monotonic(), _POLL_SECONDS))
+        version = self.found["resource_version"] if self.found and self._may_stay else ""
+        return calls.changed_workload(self._namespace, self._name, version, math.ceil(left))
+
+    def is_over(self, answer: WorkloadDetail | None) -> bool:
+        """Whether the workload has reached the goal. Raises `Failed` if it ended otherwise, `Timeout` if it is late."""
+        self._reconnects.answered()
+        self._may_stay = True
+        self.found = found = answer or self.found
+        assert found is not None, "the first question names no version, so its answer is a workload"
+        status = found["status"]
+        if status == "Finished" and found["reason"] != "Succeeded" and self._until != "deleted":
+            raise Failed(f"Workload {self._key} ended: {found['reason']}: {found['message']}")
+        if status in _REACHED_AT[self._until]:
+            return True
+        self._check_time(f"{status}. {found['message']}".strip())
+        return False
+
+    def pause(self, error: ClientError) -> float | None:
+        """Seconds until the next try; None if the workload is gone and that was waited for. Raises else."""
+        if isinstance(error, ApiError) and error.status == _NOT_FOUND and self._until == "deleted":
+            self.found = None
+            return None
+        seconds = self._reconnects.pause(error)
+        self._check_time(str(error))
+        # Where too many watch already, an ordinary question still has an answer.
+        self._may_stay = not (isinstance(error, ApiError) and error.status == _TOO_MANY)
+        return seconds
+
+    @property
+    def _key(self) -> str:
+        return f"{self._namespace}/{self._name}"
+
+    def _check_time(self, state: str) -> None:
+        if time.monotonic() > self._deadline:
+            raise Timeout(f"Workload {self._key} is not {self._until} yet: {state}")
+
+
+class Watch:
+    """One watch of a workload, over as many connections as it takes."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.has_ended = False
+        self._namespace = namespace
+        self._name = name
+        self._version = ""
+        self._shown: Mapping[str, Any] = {}
+        self._reconnects = _Reconnects()
+
+    def call(self) -> Call[str]:
+        """What to ask next."""
+        return calls.watch_workload(self._namespace, self._name, self._version)
+
+    def take(self, line: str) -> WorkloadDetail | None:
+        """The state in a line of the stream, if it is news. Raises `ApiError` where the server shows no more."""
+        self._reconnects.answered()
+        event = json.loads(line)
+        kind, found = event["type"], event["object"]
+        if kind == "ERROR":
+            raise ApiError(found["status"], found["reason"], found["message"])
+        if kind == "DELETED":
+            self.has_ended = True
+            return None
+        self._version = found["resource_version"]
+        if kind == "BOOKMARK":
+            return None
+        self.has_ended = found["status"] == "Finished"
+        shown = {name: value for name, value in found.items() if name != "resource_version"}
+        if shown == self._shown:
+            return None
+        self._shown = shown
+        state: WorkloadDetail = found
+        return state
+
+    def pause(self, error: ClientError) -> float:
+        """Seconds until the next try. Raises the error if another try is no use."""
+        if isinstance(error, ApiError) and error.status == _NOT_FOUND and self._version:
+            self.has_ended = True
+            return 0
+        return self._reconnects.pause(error)

@@ -1,0 +1,136 @@
+"""What a watch of one workload asks for. The web process waits for it (kueueweb.web.watching), on its event loop."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+import orjson
+from django.db import close_old_connections, connection
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer, extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+
+from accounts.api.flags import flag
+from queues.api.filters import query_text
+from queues.api.serializers import WorkloadDetailSerializer
+from queues.querysets import workload_versions
+
+WATCH_HEADER: Final = "X-Kueueweb-Watch"
+"""Of an answer that the web process replaces by what it was asked to wait for."""
+WATCH_MEDIA_TYPE: Final = "application/x-ndjson"
+MAX_WATCH_SECONDS: Final = 600
+WATCH_NAMES: Final = ("watch", "resource_version", "timeout_seconds")
+_POLL_SECONDS: Final = 30
+
+WATCH_PARAMETERS: Final = (
+    OpenApiParameter(
+        "watch",
+        bool,
+        description="Go on: a line of JSON for the workload as it is, and one for each newer state, until it has "
+        "finished, is gone, or the time is over.",
+    ),
+    OpenApiParameter(
+        "resource_version",
+        OpenApiTypes.STR,
+        description="The `resource_version` that is known already. The answer comes once the workload has another: "
+        "304 if it still has none at the end of the time. With `watch`, that state is left out.",
+    ),
+    OpenApiParameter(
+        "timeout_seconds",
+        {"type": "integer", "minimum": 0, "maximum": MAX_WATCH_SECONDS},
+        description=f"How long to wait: {MAX_WATCH_SECONDS} without more for `watch`, else {_POLL_SECONDS}.",
+    ),
+)
+
+
+class WatchErrorSerializer(serializers.Serializer[Any]):
+    """What the same request is refused with now."""
+
+    status = serializers.IntegerField(help_text="The status that HTTP has for it.")
+    reason = serializers.CharField()
+    message = serializers.CharField()
+
+
+class WatchBookmarkSerializer(serializers.Serializer[Any]):
+    """The version that was shown last: nothing has changed since."""
+
+    resource_version = serializers.CharField()
+
+
+_OBJECTS: Final = (WorkloadDetailSerializer, WatchBookmarkSerializer, WatchErrorSerializer)
+
+
+@extend_schema_field(PolymorphicProxySerializer("WatchedObject", list(_OBJECTS), resource_type_field_name=None))
+class _WatchedField(serializers.JSONField):
+    """The workload; of a BOOKMARK its version alone; of an ERROR the refusal."""
+
+
+class WatchEventSerializer(serializers.Serializer[Any]):
+    """A line of a watch, with Kubernetes' types of events."""
+
+    type = serializers.ChoiceField(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])
+    object = _WatchedField()
+
+
+WATCH_ANSWERS: Final = {
+    (200, "application/json"): WorkloadDetailSerializer,
+    (200, WATCH_MEDIA_TYPE): OpenApiResponse(WatchEventSerializer, "With `watch`, one such object on each line."),
+    304: OpenApiResponse(None, "It still has the `resource_version` that was named."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchQuery:
+    """A watch that may be, as far as Django knows. `version` is known to who asks; empty for none."""
+
+    workload: int
+    user: int
+    version: str
+    stream: bool
+    seconds: int
+
+    def encoded(self) -> str:
+        """The query as text for a header."""
+        return orjson.dumps(asdict(self)).decode()
+
+    @classmethod
+    def decoded(cls, text: str | bytes) -> Self:
+        """Parse the text of `encoded`."""
+        return cls(**orjson.loads(text))
+
+
+def asks_to_wait(request: Request) -> bool:
+    """Whether the answer is to come later, or again and again. Raises ValidationError."""
+    stream, version = flag(request, "watch"), query_text(request.query_params, "resource_version")
+    if not stream and not version and "timeout_seconds" in request.query_params:
+        raise ValidationError({"timeout_seconds": "needs watch=true, or the resource_version that you know."})
+    return request.method == "GET" and (stream or bool(version))
+
+
+def wait_for(workload: int, request: Request) -> HttpResponse:
+    """The answer that the web process replaces. Where none stands before Django it says that nobody waits here."""
+    stream = flag(request, "watch")
+    seconds = query_text(request.query_params, "timeout_seconds") or (MAX_WATCH_SECONDS if stream else _POLL_SECONDS)
+    query = WatchQuery(
+        workload=workload,
+        user=request.user.pk or 0,
+        version=query_text(request.query_params, "resource_version"),
+        stream=stream,
+        seconds=int(seconds),
+    )
+    message = "This process answers at once and never waits. Ask without watch and resource_version."
+    content = orjson.dumps({"reason": "Unavailable", "message": message, "errors": []})
+    return HttpResponse(
+        content, status=503, content_type="application/json", headers={WATCH_HEADER: query.encoded(), "Retry-After": 5}
+    )
+
+
+def read_versions(workloads: list[int]) -> dict[int, str]:
+    """The versions of those that are there; called in a thread that keeps its connection while somebody watches."""
+    close_old_connections()
+    if not workloads:
+        connection.close()
+        return {}
+    return workload_versions(workloads)
