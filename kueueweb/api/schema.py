@@ -156,7 +156,7 @@ class Schema(AutoSchema):
         yield from _ALWAYS
         if method in {"POST", "PUT", "PATCH", "DELETE"}:
             yield from _WITH_BODY
-        if self.view.get_throttles():
+        if self.view.get_throttles() or (method == "GET" and getattr(self.view, "reads_have_limits", False)):
             yield 429
 
 

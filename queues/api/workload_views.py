@@ -185,6 +185,7 @@ class WorkloadView(ClusterView):
 
     serializer_class = WorkloadDetailSerializer
     reads_have_etag: ClassVar = True
+    reads_have_limits: ClassVar = True
 
     @extend_schema(parameters=[*WATCH_PARAMETERS], responses=WATCH_ANSWERS)
     def get(self, request: Request, namespace: str, name: str) -> HttpResponse:
