@@ -60,7 +60,7 @@ export async function send(request: Request): Promise<Response> {
   return response;
 }
 
-export const api = createClient<paths>({
+export const api = createClient<paths, "application/json">({
   baseUrl: `${window.location.origin}${basePath}`,
   credentials: "same-origin",
   fetch: send,
