@@ -60,6 +60,7 @@ export async function send(request: Request): Promise<Response> {
   return response;
 }
 
+// Pages read JSON alone, also where an address has YAML or a stream of events, too.
 export const api = createClient<paths, "application/json">({
   baseUrl: `${window.location.origin}${basePath}`,
   credentials: "same-origin",
