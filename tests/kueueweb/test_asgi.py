@@ -14,6 +14,7 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
+from django.db.models import QuerySet
 from knox.models import AuthToken
 from redis import Redis
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -22,7 +23,6 @@ from websockets.typing import Origin
 
 from accounts.models import Cluster, RoleBinding
 from queues.models import PodSet, Workload
-from queues.models.workload import WorkloadQuerySet
 from scheduler.live.publisher import snapshot_key
 from tests.factories import make_cluster, make_namespace, make_workload
 from tests.users import make_user
@@ -187,7 +187,7 @@ def test_a_watch_does_not_hold_up_the_end_of_the_server(live_services: None) -> 
             assert next(events, None) is None
 
 
-def change(rows: WorkloadQuerySet) -> None:
+def change(rows: QuerySet[Workload]) -> None:
     """What another thread does."""
     rows.update(message="waits")
     connection.close()
