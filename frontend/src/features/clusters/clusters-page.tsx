@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
-import { clusterOverviewsQuery } from "@/api/cluster-overviews";
+import { clusterOverviewsQuery } from "@/api/overview";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
