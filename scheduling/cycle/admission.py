@@ -38,7 +38,7 @@ class Admitter:
             for result in assignment.pod_sets
         )
         info.admission = Admission(cq.name, pod_sets)
-        required = _required_checks(entry)
+        required = _required_checks(entry) if cq.spec.admission_checks else []
         info.admitted = _is_admitted_at_once(entry, required)
         info.evicted = False
         info.reserved_at = state.now
@@ -115,11 +115,8 @@ def _is_admitted_at_once(entry: Entry, required: list[str]) -> bool:
 
 
 def _required_checks(entry: Entry) -> list[str]:
-    rules = entry.cq.spec.admission_checks
-    if not rules:
-        return []
     flavors = {choice.flavor for ps in entry.assignment.pod_sets for choice in ps.flavors.values()}
-    return required_checks(rules, flavors)
+    return required_checks(entry.cq.spec.admission_checks, flavors)
 
 
 def _reserve(

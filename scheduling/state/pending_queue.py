@@ -20,7 +20,7 @@ BucketKey = tuple[SchedulingHash, str]
 Said = tuple[PendingReason | None, dict[str, WorkloadInfo], dict[str, Verdict]]
 _OTHER = {QueueState.ACTIVE: QueueState.INADMISSIBLE, QueueState.INADMISSIBLE: QueueState.ACTIVE}
 _FEW = 64
-"""A heap with at most this many items is not rebuilt to drop stale ones."""
+"""A heap is not rebuilt for fewer items, or fewer stale ones, than this."""
 
 
 class EqualWorkloads:
@@ -55,7 +55,7 @@ class EqualWorkloads:
     def first(self) -> QueueItem | None:
         """The first member in queue order."""
         heap = self.heap
-        if len(heap) > _FEW and len(heap) > 4 * self.size:
+        if len(heap) > _FEW + 4 * self.size:
             heap = self.heap = list(filter(self.is_member, heap))
             heapify(heap)
         while heap:
@@ -405,7 +405,10 @@ class PendingQueue:
 
     def _heap_of(self, bucket: EqualWorkloads) -> list[QueueItem]:
         """The heap of the bucket's LocalQueue where LocalQueues are ordered by usage, else the only heap."""
-        return self._heaps.setdefault(bucket.queue_key if self._usage_of is not None else "", [])
+        key = "" if self._usage_of is None else bucket.queue_key
+        if key not in self._heaps:
+            self._heaps[key] = []
+        return self._heaps[key]
 
     def _show_first(self, bucket: EqualWorkloads, instead_of: WorkloadInfo | None = None) -> None:
         """Put the bucket's first item into the heap; in the place of one that left, where that is on top."""

@@ -73,6 +73,8 @@ class State:
         self._reported: dict[str, Node] = {}
         """Nodes without the devices that drivers publish for claims."""
         self.has_devices = False
+        self.places_all_pods = False
+        """Whether pods without devices are placed on nodes too: so configured, and nodes are known."""
         self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
         """ClusterQueues that may have active workloads, by name."""
@@ -131,6 +133,7 @@ class State:
     def set_configuration(self, configuration: Configuration) -> None:
         """Replace the configuration. Only allowed while no workload is known."""
         self.configuration = configuration
+        self.places_all_pods = configuration.places_all_pods and bool(self.fleet.nodes)
         self.claims = ClaimRules(self.claims.objects, configuration)
         self.history = usage_history(configuration.admission_fair_sharing)
         if self.history is not None:
@@ -183,11 +186,6 @@ class State:
         for node in list(self._reported.values()):
             self.set_node(node)
 
-    @property
-    def places_all_pods(self) -> bool:
-        """Whether pods without devices are placed on nodes too: so configured, and nodes are known."""
-        return self.configuration.places_all_pods and bool(self.fleet.nodes)
-
     def device_resources(self) -> frozenset[str]:
         """The resources that are placed as devices instead of being counted per node. Empty while no node has a
         device."""
@@ -205,6 +203,7 @@ class State:
         """Wake workloads whose flavors include a node that offers more than before. When the first node or device
         appears or the last one disappears, wake all: placement begins or ceases to matter."""
         had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
+        self.places_all_pods = self.configuration.places_all_pods and bool(self.fleet.nodes)
         first_or_last = not self.fleet.nodes or (before is None and len(self.fleet.nodes) == 1)
         if had_devices != self.has_devices or (self.configuration.places_all_pods and first_or_last):
             self.dirty_queues.update(self.cluster_queues)
