@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.api.whole_list import WholeList
 from queues.models import ClusterObject, ServedObject
 from scheduling.devices.claims.cel import CelError
 from scheduling.devices.claims.matching import selects, variables
@@ -57,6 +58,7 @@ class PublishedDevicesView(ClusterView):
     """`published-devices/`."""
 
     serializer_class = PublishedDeviceSerializer
+    pagination_class = WholeList
     queryset = ClusterObject.objects.none()
 
     @extend_schema(
@@ -79,7 +81,7 @@ class PublishedDevicesView(ClusterView):
         devices = _devices(found["ResourceSlice"], found["DeviceClass"], holders)
         wanted = {key: value for key in ("node", "driver") if (value := request.query_params.get(key))}
         chosen = [each for each in devices if all(each[key] == value for key, value in wanted.items())]
-        return Response({"results": chosen, "next": None})
+        return self.get_paginated_response(chosen)
 
 
 class ServedObjectProblemsView(ClusterView):

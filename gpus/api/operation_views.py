@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from accounts.api.fields import TrueOrFalse
 from accounts.api.scope import ClusterView
+from accounts.api.whole_list import WholeList
 from accounts.roll_up import Resolution
 from gpus.api.reads import device_samples, drifts, latest_samples
 from gpus.api.serializers import DeviceSerializer, NodeDetailSerializer, Shape
@@ -81,11 +82,6 @@ class DeviceSampleSerializer(Shape):
     utilization_percent_peak = serializers.FloatField(allow_null=True)
 
 
-def _whole(rows: list[dict[str, Any]]) -> Response:
-    """A list that always fits on one page, in the shape of every list."""
-    return Response({"results": rows, "next": None})
-
-
 def _require_cluster_admin(view: ClusterView) -> None:
     if not view.access.is_cluster_admin:
         raise PermissionDenied("Nodes and devices are closed and opened by a cluster admin.")
@@ -125,13 +121,14 @@ class DriftView(ClusterView):
     """`drift/`."""
 
     serializer_class = DriftSerializer
+    pagination_class = WholeList
     queryset = Device.objects.none()
 
     @extend_schema(responses=DriftSerializer(many=True))
     def get(self, request: Request) -> Response:
         """What the cluster says and what was decided, where they differ."""
         mine = self.access.visible_namespaces()
-        return _whole(
+        return self.get_paginated_response(
             [
                 {
                     "kind": drift.kind,
@@ -149,12 +146,13 @@ class DeviceUsageView(ClusterView):
     """`device-usage/`."""
 
     serializer_class = DeviceUsageSerializer
+    pagination_class = WholeList
     queryset = DeviceSample.objects.none()
 
     @extend_schema(responses=DeviceUsageSerializer(many=True))
     def get(self, request: Request) -> Response:
         """What the devices use now, as their monitors say. Absent is not 0."""
-        return _whole(
+        return self.get_paginated_response(
             [
                 {
                     "uuid": sample.device.uuid,
@@ -172,6 +170,7 @@ class DeviceSamplesView(ClusterView):
     """`devices/{uuid}/samples/`."""
 
     serializer_class = DeviceSampleSerializer
+    pagination_class = WholeList
     queryset = DeviceSample.objects.none()
 
     @extend_schema(
@@ -187,7 +186,7 @@ class DeviceSamplesView(ClusterView):
         query.is_valid(raise_exception=True)
         since = timezone.now() - timedelta(hours=query.validated_data["hours"])
         resolution = RESOLUTIONS[query.validated_data["resolution"]]
-        return _whole(list(device_samples(self.cluster.pk, uuid, resolution, since)))
+        return self.get_paginated_response(list(device_samples(self.cluster.pk, uuid, resolution, since)))
 
 
 class SamplesQuery(Shape):

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.api.whole_list import WholeList
 from gpus.api.operation_views import RESOLUTIONS, SamplesQuery
 from gpus.api.reads import container_samples
 from gpus.models import ContainerSample
@@ -32,6 +33,7 @@ class ContainerSamplesView(ClusterView):
     """`workloads/{namespace}/{name}/samples/`."""
 
     serializer_class = ContainerSampleSerializer
+    pagination_class = WholeList
     queryset = ContainerSample.objects.none()
 
     @extend_schema(
@@ -53,4 +55,4 @@ class ContainerSamplesView(ClusterView):
         resolution = RESOLUTIONS[query.validated_data["resolution"]]
         pods = list(Pod.objects.filter(workload=workload).values_list("name", flat=True))
         rows = container_samples(self.cluster.pk, namespace, resolution, since, pods)
-        return Response({"results": list(rows), "next": None})
+        return self.get_paginated_response(list(rows))

@@ -4156,10 +4156,8 @@ export interface components {
         };
         PaginatedContainerSampleList: {
             results: components["schemas"]["ContainerSample"][];
-            /** @description The cursor for `after`; null on the last page. */
-            next: string | null;
-            /** @description How many rows there are; with `total=true`. */
-            total?: number;
+            /** @description There is one page alone. */
+            next: null;
         };
         PaginatedDecisionList: {
             results: components["schemas"]["Decision"][];
@@ -4184,24 +4182,18 @@ export interface components {
         };
         PaginatedDeviceSampleList: {
             results: components["schemas"]["DeviceSample"][];
-            /** @description The cursor for `after`; null on the last page. */
-            next: string | null;
-            /** @description How many rows there are; with `total=true`. */
-            total?: number;
+            /** @description There is one page alone. */
+            next: null;
         };
         PaginatedDeviceUsageList: {
             results: components["schemas"]["DeviceUsage"][];
-            /** @description The cursor for `after`; null on the last page. */
-            next: string | null;
-            /** @description How many rows there are; with `total=true`. */
-            total?: number;
+            /** @description There is one page alone. */
+            next: null;
         };
         PaginatedDriftList: {
             results: components["schemas"]["Drift"][];
-            /** @description The cursor for `after`; null on the last page. */
-            next: string | null;
-            /** @description How many rows there are; with `total=true`. */
-            total?: number;
+            /** @description There is one page alone. */
+            next: null;
         };
         PaginatedLimitRangeList: {
             results: components["schemas"]["LimitRange"][];
@@ -4282,10 +4274,8 @@ export interface components {
         };
         PaginatedPublishedDeviceList: {
             results: components["schemas"]["PublishedDevice"][];
-            /** @description The cursor for `after`; null on the last page. */
-            next: string | null;
-            /** @description How many rows there are; with `total=true`. */
-            total?: number;
+            /** @description There is one page alone. */
+            next: null;
         };
         PaginatedResourceFlavorList: {
             results: components["schemas"]["ResourceFlavor"][];
@@ -10590,14 +10580,8 @@ export interface operations {
     device_usage_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
-                after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How many rows at most. */
-                limit?: number;
-                /** @description Count all rows, too. */
-                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -10962,17 +10946,11 @@ export interface operations {
     devices_samples_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
-                after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
                 /** @description How far back. */
                 hours?: number;
-                /** @description How many rows at most. */
-                limit?: number;
                 resolution?: "1h" | "5m" | "raw";
-                /** @description Count all rows, too. */
-                total?: boolean;
             };
             header?: never;
             path: {
@@ -11050,14 +11028,8 @@ export interface operations {
     drift_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
-                after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How many rows at most. */
-                limit?: number;
-                /** @description Count all rows, too. */
-                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -18037,16 +18009,10 @@ export interface operations {
     published_devices_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
-                after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
                 driver?: string;
-                /** @description How many rows at most. */
-                limit?: number;
                 node?: string;
-                /** @description Count all rows, too. */
-                total?: boolean;
             };
             header?: never;
             path?: never;
@@ -25126,17 +25092,11 @@ export interface operations {
     workloads_samples_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
-                after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
                 /** @description How far back. */
                 hours?: number;
-                /** @description How many rows at most. */
-                limit?: number;
                 resolution?: "1h" | "5m" | "raw";
-                /** @description Count all rows, too. */
-                total?: boolean;
             };
             header?: never;
             path: {
