@@ -355,6 +355,7 @@ SPECTACULAR_SETTINGS = {
         "FungibilityPolicyEnum": "queues.api.configuration_serializers.FUNGIBILITY_POLICIES",
         "NotificationChannelEnum": "notifications.models.CHANNELS",
         "NumbersSourceEnum": "scheduler.api.cohort_tree.SOURCES",
+        "QuotaHolderKindEnum": "kueueweb.api.preview_effects.QUOTA_HOLDERS",
         "WorkloadStatusEnum": "queues.api.serializers.WORKLOAD_STATUSES",
     },
     "SCHEMA_PATH_PREFIX": "/api/v1/",

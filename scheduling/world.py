@@ -52,6 +52,7 @@ from scheduling.state.status import (
     PendingPosition,
     cluster_queue_status,
     cohort_status,
+    drained_workloads,
     pending_counts,
     pending_positions,
 )
@@ -604,6 +605,10 @@ class World:
         """The number of pending workloads in a ClusterQueue by LocalQueue; raises KeyError."""
         self._refresh()
         return pending_counts(self._state.cluster_queues[cluster_queue])
+
+    def drained_workloads(self) -> dict[str, str]:
+        """The admitted workloads that are to end because their queue is drained, with their ClusterQueue."""
+        return drained_workloads(self._state.cluster_queues.values(), self._state.local_queues)
 
     def fair_sharing_usage(self) -> dict[str, float]:
         """The past usage that orders each LocalQueue, by its key; empty without admission fair sharing."""

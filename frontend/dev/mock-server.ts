@@ -286,7 +286,13 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     return answer(response, page(size !== undefined && size.nodes > 0 ? NOTIFICATION_RULES : []));
   if (kind === "preview") {
     const applied = { dry_run: true, objects: [], warnings: [], skipped: [] };
-    return answer(response, { result: applied, currency: "EUR", workloads: [] });
+    return answer(response, {
+      result: applied,
+      currency: "EUR",
+      workloads: [],
+      manifests: [],
+      effects: null,
+    });
   }
   if (kind === "drift" || kind === "published-devices" || kind === "served-objects")
     return answer(response, page([]));

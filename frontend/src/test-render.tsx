@@ -34,10 +34,11 @@ export function serve(answers: [RegExp, Answer][]): Call[] {
     const { method } = request;
     const address = request.url.replace(window.location.origin, "");
     const text = await request.text();
+    const isJson = request.headers.get("Content-Type") === "application/json";
     calls.push({
       method,
       address,
-      body: text === "" ? null : JSON.parse(text),
+      body: text === "" ? null : isJson ? JSON.parse(text) : text,
       ifMatch: request.headers.get("If-Match"),
     });
     const found = answers.find(([pattern]) => pattern.test(`${method} ${address}`));

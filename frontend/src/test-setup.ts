@@ -27,3 +27,6 @@ class NoResizeObserver implements ResizeObserver {
   disconnect(): void {}
 }
 window.ResizeObserver = NoResizeObserver;
+
+// What the size of a growing field follows; jsdom has no fonts.
+Object.defineProperty(document, "fonts", { value: new EventTarget(), configurable: true });

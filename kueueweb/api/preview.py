@@ -2,26 +2,34 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any, Final, cast
 
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.flags import flag
 from accounts.api.scope import ClusterView
 from accounts.models import Cluster
+from accounts.services.apply_result import Action, Applied
 from clusters.api.manifest_views import ApplyResultSerializer, ManifestsView, result_json
-from clusters.manifests.apply import ApplyResult, apply_manifests
+from clusters.manifests import apply_manifests, delete_manifest, get_manifests, kind_named
+from clusters.manifests.apply import ApplyResult
 from gpus.vendors import VENDORS
 from history.services.prices import read_prices
 from history.services.reports.usage import per_unit
+from kueueweb.api.preview_effects import EffectsSerializer, effects_json, present_outlook
+from queues.kinds import KINDS as CONFIGURATION_KINDS
+from queues.manifests.documents import Document, read_documents
 from queues.models import Workload
 from scheduler.api.explanation_views import ExplanationSerializer, explanation_json
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
+from scheduling.outlook import effects
 
 _DEVICE: Final = "device"
 """The resource in the list of prices that stands for whole devices."""
@@ -54,6 +62,11 @@ class PreviewSerializer(serializers.Serializer[Any]):
     result = ApplyResultSerializer()
     currency = serializers.CharField(allow_blank=True, help_text="Empty: no prices are set.")
     workloads = PreviewedWorkloadSerializer(many=True)
+    manifests = serializers.ListField(
+        child=serializers.DictField(),
+        help_text="The configuration objects of the call as they would be stored, with the defaults of what it omits.",
+    )
+    effects = EffectsSerializer(allow_null=True, help_text="Null unless `effects` asks for it.")
 
 
 class PreviewView(ClusterView):
@@ -64,21 +77,34 @@ class PreviewView(ClusterView):
     parser_classes = ManifestsView.parser_classes
 
     @extend_schema(
+        parameters=[
+            OpenApiParameter("effects", bool, description="Try what the scheduler would do with the change."),
+            OpenApiParameter("delete", bool, description="Preview the deletion of these objects instead."),
+        ],
         request={"application/yaml": OpenApiTypes.STR, "application/json": OpenApiTypes.OBJECT},
         responses={200: PreviewSerializer},
         operation_id="preview",
     )
     def post(self, request: Request) -> Response:
-        """Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored."""
+        """Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored.
+
+        With `effects`, who else would gain or lose by it, and which quota would be overdrawn.
+        """
         now = time.time()
-        with kept_world(self.cluster, now):
-            pass  # Loading a large cluster takes seconds: before the transaction, which keeps others waiting.
-        with transaction.atomic():
-            result = apply_manifests(self.cluster, cast("bytes", request.data or b""), user=request.user)
-            workloads = list(_workloads_of(self.cluster, result))
-            with kept_world(self.cluster, now) as world:
+        with_effects = flag(request, "effects")
+        # Loading a large cluster takes seconds: before the transaction, which keeps others waiting.
+        with kept_world(self.cluster, now) as world:
+            before = present_outlook(world, now) if with_effects else None
+        with ExitStack() as held:
+            with transaction.atomic():
+                result = self._changed(request)
+                workloads = list(_workloads_of(self.cluster, result))
+                manifests = list(_manifests_of(self.cluster, result))
+                world = held.enter_context(kept_world(self.cluster, now))
                 found = {row.key: world.explain(row.key) for row in workloads if world.workload(row.key) is not None}
-            transaction.set_rollback(True)
+                transaction.set_rollback(True)
+            # The rows are free again, and the World, which is ours until here, still has the change.
+            after = present_outlook(world, now) if with_effects else None
         prices = read_prices(self.cluster)
         answer = {
             "result": result_json(result) | {"dry_run": True},
@@ -93,13 +119,41 @@ class PreviewView(ClusterView):
                 for row in workloads
                 if row.key in found
             ],
+            "manifests": manifests,
+            "effects": None if before is None or after is None else effects_json(effects(before, after), self.access),
         }
         return Response(answer)
+
+    def _changed(self, request: Request) -> ApplyResult:
+        body = cast("bytes", request.data or b"")
+        if not flag(request, "delete"):
+            return apply_manifests(self.cluster, body, user=request.user)
+        return ApplyResult(tuple(self._deleted(document) for document in read_documents(body)), dry_run=True)
+
+    def _deleted(self, document: Document) -> Applied:
+        """The object is marked or gone; a warning says what holds it."""
+        kind = kind_named(str(document.content.get("kind") or ""))
+        metadata = document.content.get("metadata")
+        named = metadata if isinstance(metadata, Mapping) else {}
+        namespace = str(named.get("namespace") or "") if kind.namespaced else ""
+        name = str(named.get("name") or "")
+        if kind.namespaced and not self.access.may_in_tree(kind.name):
+            self.require("view", kind.name, namespace, name)
+        waiting = delete_manifest(self.cluster, kind, namespace, name, access=self.access)
+        return Applied(kind.name, namespace, name, Action.PRUNED, (waiting,) if waiting else ())
+
+
+def _manifests_of(cluster: Cluster, result: ApplyResult) -> Iterable[Mapping[str, Any]]:
+    for done in result.objects:
+        if done.kind in CONFIGURATION_KINDS and done.action is not Action.PRUNED:
+            yield from get_manifests(cluster, done.kind, done.name, done.namespace)
 
 
 def _workloads_of(cluster: Cluster, result: ApplyResult) -> Iterable[Workload]:
     for done in result.objects:
         of_object = Workload.objects.filter(cluster=cluster, namespace=done.namespace)
+        if done.action is Action.PRUNED:
+            continue
         if done.kind == "Workload":
             yield from of_object.filter(name=done.name)
         else:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from scheduling.model.vocabulary import ClusterQueueReason, PendingReason
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.vocabulary import ClusterQueueReason, PendingReason, StopPolicy
 from scheduling.quota.cells import CohortNode, QuotaNode
 from scheduling.quota.fair_sharing import dominant_resource_share
 from scheduling.state.cluster_queue import ClusterQueueState
@@ -148,3 +149,17 @@ def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
         )
         for position, info in enumerate(cq.queue.in_order())
     )
+
+
+def drained_workloads(
+    cluster_queues: Iterable[ClusterQueueState], local_queues: Mapping[str, LocalQueue]
+) -> dict[str, str]:
+    """The admitted workloads that are to end because their queue is drained, with their ClusterQueue."""
+    found: dict[str, str] = {}
+    for cq in cluster_queues:
+        for key, info in cq.workloads.items():
+            queue = local_queues.get(info.queue_key)
+            policies = (cq.spec.stop_policy, queue.stop_policy if queue is not None else StopPolicy.NONE)
+            if info.admitted and StopPolicy.HOLD_AND_DRAIN in policies:
+                found[key] = cq.name
+    return found

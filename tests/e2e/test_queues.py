@@ -50,8 +50,9 @@ def test_a_raised_quota_lets_a_waiting_job_in(page: Page, log_in: Callable[[str]
     page.goto("/queues/small")
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb").fill("4")
+    expect(page.get_by_role("status").filter(has_text="1 workload would start")).to_contain_text(name)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Quotas saved")).to_be_visible()
+    expect(page.get_by_text("ClusterQueue small: the scheduler follows.")).to_be_visible()
 
     page.goto(f"/workloads/ai-research/{name}")
     expect(main).to_contain_text("PodsReady")
@@ -63,12 +64,63 @@ def test_a_quota_that_is_none_is_refused_at_its_field(page: Page, log_in: Callab
     page.get_by_role("button", name="Edit").click()
     field = page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")
     field.fill("many")
-    page.get_by_role("button", name="Save").click()
     expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_text("It would be refused")).to_be_visible()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+
+
+MADE = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: from-the-page}
+spec:
+  namespaceSelector: {}
+  stopPolicy: Hold
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: gpu-v100-32gb, resources: [{name: cpu, nominalQuota: 3}]}]
+"""
+
+
+def test_a_queue_is_made_edited_by_two_and_deleted(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    log_in("admin")
+    page.goto("/queues")
+    page.get_by_role("button", name="New").click()
+    page.get_by_role("menuitem", name="ClusterQueue").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("from-the-page")
+    dialog.get_by_label("Flavor of a new group").fill("gpu-v100-32gb")
+    dialog.get_by_role("button", name="Add quota").click()
+    manifest = dialog.get_by_label("Manifest")
+    manifest.fill(manifest.input_value().replace('nominalQuota: "0"', 'nominalQuota: "3"'))  # the text, and
+    expect(dialog.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")).to_have_value("3")  # the form follows
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("ClusterQueue from-the-page: the scheduler follows.")).to_be_visible()
+
+    page.goto("/queues/from-the-page")
+    page.get_by_role("button", name="Edit").click()
+    dialog.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb").fill("5")
+    expect(dialog.get_by_role("button", name="Save")).to_be_enabled()
+    admin.apply(MADE)
+    dialog.get_by_role("button", name="Save").click()
+    alert = dialog.get_by_role("alert").filter(has_text="Somebody changed it meanwhile")
+    expect(alert).to_contain_text("modified by admin")
+    expect(alert).to_contain_text("spec.stopPolicy")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("ClusterQueue from-the-page: the scheduler follows.")).to_be_visible()
+    kept = admin.get("cluster-queues/from-the-page/")
+    assert kept["stop_policy"] == "Hold"
+    assert kept["resource_groups"][0]["flavors"][0]["resources"][0]["nominal_quota"] == "5"
+
+    page.get_by_role("button", name="Delete").click()
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Queues", level=1)).to_be_visible()
+    assert "from-the-page" not in [row["name"] for row in admin.get("cluster-queues/")["results"]]
 
 
 def test_users_who_may_not_edit_see_no_edit_button(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("researcher")
     page.goto("/queues/research")
     expect(page.get_by_role("heading", name="research", level=1)).to_be_visible()
-    expect(page.get_by_role("button", name="Edit")).to_have_count(0)
+    for name in ("Edit", "Delete", "New LocalQueue"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)

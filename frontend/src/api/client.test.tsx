@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { ApiError, after, answer, api, send, warningsOf } from "./client";
+import { ApiError, after, answer, api, send } from "./client";
 
 function network(respond: (request: Request) => Response | Promise<Response>): void {
   vi.stubGlobal("fetch", async (request: Request) => respond(request));
@@ -70,10 +70,4 @@ it("sends the CSRF token with what changes something, and with nothing else", as
 it("asks for a page after a cursor, and for the first without one", () => {
   expect(after("abc")).toEqual({ after: "abc" });
   expect(after(null)).toEqual({});
-});
-
-it("reads warnings from the header", () => {
-  const headers = { Warning: '299 - "a limit without a cohort", 299 - "says \\"so\\""' };
-  expect(warningsOf(new Response(null, { headers }))).toEqual(["a limit without a cohort", 'says "so"']);
-  expect(warningsOf(new Response(null))).toEqual([]);
 });

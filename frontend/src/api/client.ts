@@ -72,14 +72,6 @@ export async function answer<Body>(call: Promise<{ data?: Body }>): Promise<Body
   return (await call).data as Body;
 }
 
-/** What the server took but warns of (RFC 7234's `Warning: 299 - "text"`). */
-export function warningsOf(response: Response): string[] {
-  const header = response.headers.get("Warning") ?? "";
-  return [...header.matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g)].map((match) =>
-    (match[1] ?? "").replace(/\\(.)/g, "$1"),
-  );
-}
-
 /** The query of a page after a cursor; none for the first. */
 export function after(cursor: string | null): { after?: string } {
   return cursor === null ? {} : { after: cursor };

@@ -1,31 +1,25 @@
-/** Manifests: YAML in and out, which the typed client does not speak. */
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+/** Manifests: applied, tried and previewed as they are written; and single objects, edited while they are as they were read. */
+import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { authored, type Manifest } from "@/lib/manifest/object";
 import { basePath } from "@/lib/url/base-path";
-import { send } from "./client";
+import { ApiError, send } from "./client";
 import type { ApplyResult, Preview } from "./types";
-import { type WorkloadReference, workloadKeys } from "./workloads";
+import { workloadKeys } from "./workloads";
 
 function address(path: string, query: Record<string, string>): string {
-  return `${window.location.origin}${basePath}/api/v1/manifests/${path}?${new URLSearchParams(query)}`;
+  return `${window.location.origin}${basePath}/api/v1/${path}?${new URLSearchParams(query)}`;
 }
 
-/** The workload as Kueue's YAML. */
-export function workloadManifestQuery(cluster: string, { namespace, name }: WorkloadReference) {
-  const path = `workload/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}/`;
-  return queryOptions({
-    queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "manifest"] as const,
-    queryFn: async ({ signal }) => (await send(new Request(address(path, { cluster }), { signal }))).text(),
-  });
-}
+const manifestAddress = (path: string, query: Record<string, string>) => address(`manifests/${path}`, query);
+
+const previewAddress = (query: Record<string, string>) => address("preview/", query);
 
 /** What a submission would come to now; nothing is stored. */
 export function usePreview(cluster: string) {
   return useMutation({
     mutationFn: async (manifest: string): Promise<Preview> => {
-      const request = new Request(
-        `${window.location.origin}${basePath}/api/v1/preview/?${new URLSearchParams({ cluster })}`,
-        { method: "POST", headers: { "Content-Type": "application/yaml" }, body: manifest },
-      );
+      const headers = { "Content-Type": "application/yaml" };
+      const request = new Request(previewAddress({ cluster }), { method: "POST", headers, body: manifest });
       return (await send(request)).json() as Promise<Preview>;
     },
   });
@@ -36,7 +30,7 @@ export function useApplyManifests(cluster: string) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: async ({ manifest, dryRun }: { manifest: string; dryRun: boolean }): Promise<ApplyResult> => {
-      const request = new Request(address("", { cluster, ...(dryRun ? { dry_run: "true" } : {}) }), {
+      const request = new Request(manifestAddress("", { cluster, ...(dryRun ? { dry_run: "true" } : {}) }), {
         method: "POST",
         headers: { "Content-Type": "application/yaml" },
         body: manifest,
@@ -45,5 +39,160 @@ export function useApplyManifests(cluster: string) {
     },
     onSuccess: (_, { dryRun }) =>
       dryRun ? undefined : queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) }),
+  });
+}
+
+export type ObjectKind = "ClusterQueue" | "Cohort" | "LocalQueue" | "ResourceFlavor";
+
+export interface ObjectReference {
+  kind: string;
+  /** Empty for kinds that have none. */
+  namespace?: string;
+  name: string;
+}
+
+/** An object that somebody edits. `version` is what it was when it was read; null for one that is to be new. */
+export interface EditedObject {
+  manifest: Manifest;
+  version: string | null;
+}
+
+/** Somebody else changed it meanwhile: what it is now, and the server's sentence, which says who. */
+export class ChangedMeanwhile extends Error {
+  constructor(
+    message: string,
+    readonly now: EditedObject,
+  ) {
+    super(message);
+  }
+}
+
+function pathOf({ kind, namespace = "", name }: ObjectReference): string {
+  return `${[kind.toLowerCase(), namespace, name].filter(Boolean).map(encodeURIComponent).join("/")}/`;
+}
+
+const key = (cluster: string, reference: ObjectReference) => ["objects", cluster, pathOf(reference)] as const;
+
+/** As `kubectl get -o yaml` shows it, status included. */
+export function yamlQuery(cluster: string, reference: ObjectReference) {
+  const address = manifestAddress(pathOf(reference), { cluster });
+  return queryOptions({
+    queryKey: [...key(cluster, reference), "yaml"] as const,
+    queryFn: async ({ signal }) => (await send(new Request(address, { signal }))).text(),
+    staleTime: 0,
+  });
+}
+
+async function readObject(cluster: string, reference: ObjectReference): Promise<EditedObject> {
+  const headers = { Accept: "application/json" };
+  const answer = await send(new Request(manifestAddress(pathOf(reference), { cluster }), { headers }));
+  const manifest = (await answer.json()) as Manifest;
+  return { manifest: authored(manifest), version: String(manifest.metadata.resourceVersion) };
+}
+
+/** What an author edits of an object, read when the editor opens and not renewed below their hands. */
+export function objectQuery(cluster: string, reference: ObjectReference) {
+  return queryOptions({
+    queryKey: [...key(cluster, reference), "edited"] as const,
+    queryFn: () => readObject(cluster, reference),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+}
+
+async function post<Answer>(
+  address: string,
+  type: string,
+  body: string,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const request = { method: "POST", headers: { "Content-Type": type }, body, ...(signal ? { signal } : {}) };
+  return (await send(new Request(address, request))).json() as Promise<Answer>;
+}
+
+/** What the server reads in a text, and what storing it would do. */
+export function effectsQuery(cluster: string, text: string) {
+  return queryOptions({
+    queryKey: ["effects", cluster, text] as const,
+    queryFn: ({ signal }) =>
+      post<Preview>(previewAddress({ cluster, effects: "true" }), "application/yaml", text, signal),
+    placeholderData: keepPreviousData,
+    retry: false,
+    staleTime: 10_000,
+    gcTime: 0,
+  });
+}
+
+/** What deleting an object would do. */
+export function deletionQuery(cluster: string, { kind, namespace, name }: ObjectReference) {
+  const body = JSON.stringify({ kind, metadata: { name, ...(namespace ? { namespace } : {}) } });
+  return queryOptions({
+    queryKey: ["effects", cluster, "delete", body] as const,
+    queryFn: ({ signal }) =>
+      post<Preview>(
+        previewAddress({ cluster, effects: "true", delete: "true" }),
+        "application/json",
+        body,
+        signal,
+      ),
+    retry: false,
+    gcTime: 0,
+  });
+}
+
+/** What is shown of configuration anywhere. */
+const SHOWN = ["objects", "cluster-queues", "cohorts", "local-queues", "flavors", "names"];
+
+function useRenewal() {
+  const queries = useQueryClient();
+  return () =>
+    queries.invalidateQueries({
+      predicate: ({ queryKey }) => SHOWN.includes(String(queryKey[0])) && queryKey.at(-1) !== "edited",
+    });
+}
+
+function referenceOf({ kind, metadata }: Manifest): ObjectReference {
+  return { kind, namespace: String(metadata.namespace ?? ""), name: String(metadata.name ?? "") };
+}
+
+/** Applies an object; throws ChangedMeanwhile where it is no longer what was read. Answers with warnings. */
+export function useSaveObject(cluster: string) {
+  const renew = useRenewal();
+  return useMutation({
+    mutationFn: async ({ manifest, version }: EditedObject): Promise<string[]> => {
+      // Of an object that is to be new no version is right: who has made it meanwhile keeps it.
+      const metadata = { ...manifest.metadata, resourceVersion: version ?? "0" };
+      const body = JSON.stringify({ ...manifest, metadata });
+      try {
+        const done = await post<ApplyResult>(manifestAddress("", { cluster }), "application/json", body);
+        return done.warnings.map(({ message }) => message);
+      } catch (error) {
+        const isOld =
+          error instanceof ApiError && error.errors.some(({ path }) => path.endsWith("resourceVersion"));
+        if (!isOld) throw error;
+        throw new ChangedMeanwhile(error.message, await readObject(cluster, referenceOf(manifest)));
+      }
+    },
+    onSuccess: renew,
+  });
+}
+
+const COLLECTIONS: Record<ObjectKind, string> = {
+  ClusterQueue: "cluster-queues",
+  Cohort: "cohorts",
+  LocalQueue: "local-queues",
+  ResourceFlavor: "resource-flavors",
+};
+
+/** Deletes an object. Answers whether it is gone: false while something still holds it. */
+export function useDeleteObject(cluster: string) {
+  const renew = useRenewal();
+  return useMutation({
+    mutationFn: async ({ kind, namespace = "", name }: ObjectReference & { kind: ObjectKind }) => {
+      const path = [COLLECTIONS[kind], namespace, name].filter(Boolean).map(encodeURIComponent).join("/");
+      const answer = await send(new Request(address(`${path}/`, { cluster }), { method: "DELETE" }));
+      return answer.status === 204;
+    },
+    onSuccess: renew,
   });
 }

@@ -1,7 +1,7 @@
 /** ClusterQueues, LocalQueues and the names to choose from. */
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { ApiError, answer, api, warningsOf } from "./client";
-import type { ClusterQueue, Cohort, LocalQueue, Page, ResourceGroup, StopPolicy } from "./types";
+import { queryOptions } from "@tanstack/react-query";
+import { ApiError, answer, api } from "./client";
+import type { ClusterQueue, Cohort, LocalQueue, Page } from "./types";
 
 const MAX_NAMES = 1000;
 
@@ -60,7 +60,7 @@ export function localQueuesQuery(cluster: string, clusterQueue?: string) {
 /** Names to choose from in filters and forms. */
 export function namesQuery(
   cluster: string,
-  kind: "namespaces" | "cluster-queues" | "workload-priority-classes",
+  kind: "namespaces" | "cluster-queues" | "cohorts" | "resource-flavors" | "workload-priority-classes",
 ) {
   const params = { query: { cluster, limit: MAX_NAMES } };
   return queryOptions({
@@ -70,36 +70,5 @@ export function namesQuery(
     // Of several clusters a name may come more than once.
     select: (page) => [...new Set(page.results.map((row) => row.name))].sort(),
     staleTime: 60_000,
-  });
-}
-
-export interface QuotaChange {
-  resource_groups?: ResourceGroup[];
-  stop_policy?: StopPolicy;
-  fair_weight?: string;
-}
-
-/** Changes quotas as they are now, and only while they still are; the scheduler follows with its next cycle. */
-export function useEditClusterQueue(cluster: string, name: string) {
-  const queries = useQueryClient();
-  const patch = async (now: ClusterQueue, body: QuotaChange) => {
-    const header = { "If-Match": `"${now.generation}"` };
-    const params = { path: { name }, query: { cluster }, header };
-    return warningsOf((await api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })).response);
-  };
-  return useMutation({
-    /** Answers with what the server warns of. `changeOf` throws where its change would take back somebody else's. */
-    mutationFn: async (changeOf: (now: ClusterQueue) => QuotaChange) => {
-      const now = await queries.fetchQuery({ ...clusterQueueQuery(cluster, name), staleTime: 0 });
-      try {
-        return await patch(now, changeOf(now));
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.status !== 412 || error.current === null) throw error;
-        // Changed between our reading and our writing: the refusal says to what.
-        const current = error.current as ClusterQueue;
-        return await patch(current, changeOf(current));
-      }
-    },
-    onSuccess: () => queries.invalidateQueries({ queryKey: clusterQueueKeys.all(cluster) }),
   });
 }

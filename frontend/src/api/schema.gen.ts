@@ -1295,6 +1295,8 @@ export interface paths {
         /**
          * Whether what these manifests make would start now, why not, and what it would cost
          * @description Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored.
+         *
+         *     With `effects`, who else would gain or lose by it, and which quota would be overdrawn.
          */
         post: operations["preview"];
         delete?: never;
@@ -2552,6 +2554,18 @@ export interface components {
             /** Format: date-time */
             last_transition_time?: string;
         };
+        /** @description A workload that gains or loses. */
+        AffectedWorkload: {
+            /** @description namespace/name. */
+            workload: string;
+            cluster_queue: string;
+        };
+        /** @description Workloads that gain or lose. */
+        AffectedWorkloads: {
+            count: number;
+            /** @description The first of those that the user may see. */
+            workloads: components["schemas"]["AffectedWorkload"][];
+        };
         /**
          * @description * `decided` - Decided
          *     * `external` - External
@@ -3166,6 +3180,20 @@ export interface components {
          * @enum {string}
          */
         DriftKindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device" | "inconsistent";
+        /** @description What would happen at once, beyond what happens without the change. */
+        Effects: {
+            /** @description False where the time was over before the scheduler's cycles came to rest: there is more to come. */
+            complete: boolean;
+            /** @description They would get their quota. */
+            starts: components["schemas"]["AffectedWorkloads"];
+            /** @description They would start without the change, and would wait with it. */
+            waits: components["schemas"]["AffectedWorkloads"];
+            preempted: components["schemas"]["AffectedWorkloads"];
+            /** @description Their queue would be drained. */
+            stopped: components["schemas"]["AffectedWorkloads"];
+            quotas: components["schemas"]["QuotaEffect"][];
+            inactive: components["schemas"]["InactiveQueue"][];
+        };
         /** @description Every error of this API. */
         Error: {
             /** @description Stable: clients may test for it. */
@@ -3329,17 +3357,11 @@ export interface components {
         };
         /** @description A queue or cohort with a quota that follows the nodes. */
         Follower: {
-            readonly kind: components["schemas"]["FollowerKindEnum"];
+            readonly kind: components["schemas"]["QuotaHolderKindEnum"];
             readonly name: string;
             readonly share: string;
             readonly headroom: string;
         };
-        /**
-         * @description * `ClusterQueue` - ClusterQueue
-         *     * `Cohort` - Cohort
-         * @enum {string}
-         */
-        FollowerKindEnum: "ClusterQueue" | "Cohort";
         /** @description All devices, those that each flavor reaches, and each node that has any. */
         Fragmentation: {
             cluster: components["schemas"]["FragmentationReport"];
@@ -3408,6 +3430,11 @@ export interface components {
             /** @description The starts of the steps, in seconds since the epoch. */
             times: number[];
             series: components["schemas"]["Line"][];
+        };
+        /** @description A ClusterQueue that would admit nothing any more. */
+        InactiveQueue: {
+            name: string;
+            message: string;
         };
         /** @description Kinds of jobs that operators bring. */
         JobKinds: {
@@ -4928,6 +4955,12 @@ export interface components {
             /** @description Empty: no prices are set. */
             currency: string;
             workloads: components["schemas"]["PreviewedWorkload"][];
+            /** @description The configuration objects of the call as they would be stored, with the defaults of what it omits. */
+            manifests: {
+                [key: string]: unknown;
+            }[];
+            /** @description Null unless `effects` asks for it. */
+            effects: components["schemas"]["Effects"] | null;
         };
         /** @description A workload that the submission would make. */
         PreviewedWorkload: {
@@ -5171,6 +5204,25 @@ export interface components {
             /** @description Null: no limit. */
             lending_limit: string | null;
         };
+        /** @description A quota that changes, or of which more is used than may be; amounts are integers in base units. */
+        QuotaEffect: {
+            kind: components["schemas"]["QuotaHolderKindEnum"];
+            name: string;
+            flavor: string;
+            resource: string;
+            nominal_before: number;
+            nominal: number;
+            /** @description Now, by what is admitted. */
+            used: number;
+            /** @description What is used beyond all that may be used, own and borrowed. It is given back as workloads end. */
+            over: number;
+        };
+        /**
+         * @description * `ClusterQueue` - ClusterQueue
+         *     * `Cohort` - Cohort
+         * @enum {string}
+         */
+        QuotaHolderKindEnum: "ClusterQueue" | "Cohort";
         /**
          * @description * `Manual` - Manual
          *     * `Automated` - Automated
@@ -16410,8 +16462,12 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Preview the deletion of these objects instead. */
+                delete?: boolean;
                 /** @description Answer as if it were done, and store nothing. */
                 dry_run?: boolean;
+                /** @description Try what the scheduler would do with the change. */
+                effects?: boolean;
             };
             header?: never;
             path?: never;

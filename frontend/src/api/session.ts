@@ -52,6 +52,11 @@ export function isClusterAdmin(session: Session): boolean {
   return session.user?.is_cluster_admin ?? false;
 }
 
+/** Whether the user may change queues and cohorts somewhere: all of them, or those below a cohort. */
+export function mayEditQueues(session: Session): boolean {
+  return isClusterAdmin(session) || session.roles.some(({ role }) => role === "queue-admin");
+}
+
 /** Whether the user may read who did what. */
 export function mayAudit(session: Session): boolean {
   return isClusterAdmin(session) || session.roles.some(({ role }) => role === "auditor");

@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import Cluster
 from history.models import Price
-from queues.models import Job, LocalQueue, Workload
+from queues.models import ClusterQueue, Job, LocalQueue, Workload
 from tests.api_client import SchemaClient
 from tests.factories import START, make_cluster_queue
 from tests.users import alice, bob, charlie, cluster
@@ -73,3 +73,86 @@ def test_a_mistake_is_located_as_when_it_is_submitted(cluster: Cluster, bob: Sch
 def test_who_may_not_submit_there_may_not_try(cluster: Cluster, charlie: SchemaClient) -> None:
     make_queue(cluster)
     assert preview(charlie, JOB % "1").status_code == 403
+
+
+QUEUE = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: main}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors:
+    - name: default-flavor
+      resources: [{name: cpu, nominalQuota: %s}]
+"""
+
+
+def effects_of(client: SchemaClient, text: str, **parameters: str) -> Any:
+    query = "&".join(f"{name}={value}" for name, value in {"effects": "true", **parameters}.items())
+    answer = client.generic("POST", f"/api/v1/preview/?{query}", text, content_type="application/yaml")
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def waiting(client: SchemaClient, cluster: Cluster, cpu: str) -> str:
+    """A stored workload of twice as many cores; its key."""
+    make_queue(cluster)
+    made = client.generic("POST", "/api/v1/manifests/", JOB % cpu, content_type="application/yaml")
+    assert made.status_code == 200, made.content
+    return f"team-a/{Workload.objects.get().name}"
+
+
+def test_a_change_of_quota_says_who_would_start_and_stores_nothing(cluster: Cluster, alice: SchemaClient) -> None:
+    key = waiting(alice, cluster, "8")
+    for _ in range(2):  # the World is as it was
+        found = effects_of(alice, QUEUE % 16)
+        assert found["result"]["objects"][0]["outcome"] == "configured"
+        assert found["effects"]["starts"] == {"count": 1, "workloads": [{"workload": key, "cluster_queue": "main"}]}
+        assert found["effects"]["quotas"] == [
+            {
+                "kind": "ClusterQueue",
+                "name": "main",
+                "flavor": "default-flavor",
+                "resource": "cpu",
+                "nominal_before": 10_000,
+                "nominal": 16_000,
+                "used": 0,
+                "over": 0,
+            }
+        ]
+        (manifest,) = found["manifests"]
+        assert manifest["spec"]["queueingStrategy"] == "BestEffortFIFO"  # the default of what was left out
+    assert effects_of(alice, QUEUE % 12)["effects"]["starts"]["count"] == 0
+
+
+def test_a_smaller_quota_says_who_would_no_longer_start(cluster: Cluster, alice: SchemaClient) -> None:
+    key = waiting(alice, cluster, "4")
+    found = effects_of(alice, QUEUE % 6)["effects"]
+    assert [each["workload"] for each in found["waits"]["workloads"]] == [key]
+
+
+def test_a_deletion_is_previewed_and_not_done(cluster: Cluster, alice: SchemaClient) -> None:
+    waiting(alice, cluster, "4")
+    found = effects_of(alice, "{kind: ClusterQueue, metadata: {name: main}}", delete="true")
+    assert found["result"]["objects"] == [
+        {"kind": "ClusterQueue", "namespace": "", "name": "main", "outcome": "pruned"}
+    ]
+    assert found["effects"]["waits"]["count"] == 1
+    assert found["manifests"] == []
+    assert ClusterQueue.objects.filter(name="main", deletion_requested_at=None).exists()
+
+
+def test_who_may_not_change_a_queue_may_not_try(cluster: Cluster, bob: SchemaClient) -> None:
+    make_queue(cluster)
+    for query, text in (("", QUEUE % 6), ("&delete=true", "{kind: ClusterQueue, metadata: {name: main}}")):
+        answer: Any = bob.generic(
+            "POST", f"/api/v1/preview/?effects=true{query}", text, content_type="application/yaml"
+        )
+        assert answer.status_code == 403
+
+
+def test_without_being_asked_no_effects_are_tried(cluster: Cluster, alice: SchemaClient) -> None:
+    make_queue(cluster)
+    assert preview(alice, QUEUE % 6).json()["effects"] is None

@@ -7,12 +7,14 @@ import type { ReactNode } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import { flavorQuery } from "@/api/flavors";
+import { yamlQuery } from "@/api/manifests";
 import type { ResourceFlavor } from "@/api/types";
 import { BackLink } from "@/components/back-link";
 import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { KeyValues, NoneOf, taintWords } from "@/components/key-values";
+import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { TopologyLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
@@ -25,10 +27,13 @@ export interface FlavorPageProps {
   nodes: ReactNode;
   /** Its quotas by queue. */
   quotas: ReactNode;
+  /** The buttons by which it is changed. */
+  actions: ReactNode;
 }
 
-export function FlavorPage({ name, nodes, quotas }: FlavorPageProps) {
-  const flavor = useQuery(flavorQuery(useCluster(), name));
+export function FlavorPage({ name, nodes, quotas, actions }: FlavorPageProps) {
+  const cluster = useCluster();
+  const flavor = useQuery(flavorQuery(cluster, name));
   const missing = flavor.error instanceof ApiError && flavor.error.status === 404;
   return (
     <>
@@ -40,6 +45,7 @@ export function FlavorPage({ name, nodes, quotas }: FlavorPageProps) {
           </BackLink>
         }
         facts={flavor.data !== undefined && <About flavor={flavor.data} />}
+        actions={flavor.data !== undefined && actions}
       />
       {flavor.isPending && <Skeleton height={320} />}
       {missing && (
@@ -68,6 +74,7 @@ export function FlavorPage({ name, nodes, quotas }: FlavorPageProps) {
           <Grid.Col span={{ base: 12, lg: 4 }}>
             <Stack gap="md">
               <Selection flavor={flavor.data} />
+              <YamlPanel query={yamlQuery(cluster, { kind: "ResourceFlavor", name })} />
             </Stack>
           </Grid.Col>
         </Grid>

@@ -3,6 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
 import { flavorsQuery, topologiesQuery } from "@/api/flavors";
 import { nodesQuery } from "@/api/nodes";
@@ -19,14 +20,15 @@ import { Panel } from "@/components/panel";
 import { formatCount } from "@/lib/quantity";
 import classes from "./flavors.module.css";
 
-export function FlavorsPage() {
+/** `actions`: the button by which one is made. */
+export function FlavorsPage({ actions }: { actions: ReactNode }) {
   const cluster = useCluster();
   const flavors = useQuery(flavorsQuery(cluster));
   const topologies = useQuery(topologiesQuery(cluster));
   const nodes = useQuery(nodesQuery(cluster));
   return (
     <>
-      <PageHeader title={t`Flavors`} />
+      <PageHeader title={t`Flavors`} actions={actions} />
       {flavors.isPending && <Skeleton height={240} />}
       {flavors.error !== null && (
         <ErrorState

@@ -6,6 +6,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
+import { yamlQuery } from "@/api/manifests";
 import { nodeQuery } from "@/api/nodes";
 import type { NodeDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
@@ -13,6 +14,7 @@ import { BackLink } from "@/components/back-link";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { KeyValues, NoneOf, taintWords } from "@/components/key-values";
+import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { FlavorLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
@@ -91,6 +93,7 @@ function Facts({ node }: { node: NodeDetail }) {
 }
 
 function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
+  const cluster = useCluster();
   const labels = Object.entries(node.labels).sort(([a], [b]) => a.localeCompare(b));
   return (
     <Grid gap="md">
@@ -123,6 +126,7 @@ function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
               <KeyValues rows={labels} />
             )}
           </Panel>
+          <YamlPanel query={yamlQuery(cluster, { kind: "Node", name: node.name })} />
         </Stack>
       </Grid.Col>
     </Grid>

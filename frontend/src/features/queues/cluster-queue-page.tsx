@@ -6,11 +6,13 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { waiting } from "@/api/live/live-data";
+import { yamlQuery } from "@/api/manifests";
 import { clusterQueueQuery } from "@/api/queues";
 import type { ClusterQueue, LiveClusterQueue } from "@/api/types";
 import { BackLink } from "@/components/back-link";
 import { ErrorState } from "@/components/error-state";
 import { Stat } from "@/components/figures/stat";
+import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { CohortLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { formatCount } from "@/lib/quantity";
@@ -21,9 +23,17 @@ import { QueueState } from "./queue-state";
 import { formatWeightedShare } from "./quota";
 import { Quotas } from "./quotas";
 
-/** `history`: the charts of the queue. */
-export function ClusterQueuePage({ name, history }: { name: string; history: ReactNode }) {
-  const queue = useQuery(clusterQueueQuery(useCluster(), name));
+export interface ClusterQueuePageProps {
+  name: string;
+  /** The charts of the queue. */
+  history: ReactNode;
+  /** The buttons by which it is changed. */
+  actions: ReactNode;
+}
+
+export function ClusterQueuePage({ name, history, actions }: ClusterQueuePageProps) {
+  const cluster = useCluster();
+  const queue = useQuery(clusterQueueQuery(cluster, name));
   const live = useLive(({ data }) => data?.cluster_queues[name]);
   return (
     <>
@@ -35,6 +45,7 @@ export function ClusterQueuePage({ name, history }: { name: string; history: Rea
           </BackLink>
         }
         facts={queue.data !== undefined && <Facts queue={queue.data} />}
+        actions={queue.data !== undefined && actions}
       />
       {queue.error !== null && (
         <ErrorState
@@ -57,6 +68,7 @@ export function ClusterQueuePage({ name, history }: { name: string; history: Rea
               <Stack gap="md">
                 <LocalQueues clusterQueue={name} />
                 <Policies queue={queue.data} />
+                <YamlPanel query={yamlQuery(cluster, { kind: "ClusterQueue", name })} />
               </Stack>
             </Grid.Col>
           </Grid>

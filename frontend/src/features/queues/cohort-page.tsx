@@ -5,6 +5,7 @@ import { Group, SimpleGrid, Skeleton, Stack, Table } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
 import { useCluster, useLive } from "@/api/cluster";
+import { yamlQuery } from "@/api/manifests";
 import { cohortQuery } from "@/api/queues";
 import type { Cohort, LiveCohort } from "@/api/types";
 import { BackLink } from "@/components/back-link";
@@ -13,6 +14,7 @@ import { EmptyState } from "@/components/empty-state";
 import { Meter } from "@/components/figures/meter";
 import { Stat } from "@/components/figures/stat";
 import { NoneOf } from "@/components/key-values";
+import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { ClusterQueueLink, CohortLink, FlavorLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
@@ -21,9 +23,17 @@ import { type CohortRow, quotaKey, type TreeRow, treeRows } from "./cohort-tree"
 import classes from "./queues.module.css";
 import { formatWeightedShare, sortQuotas } from "./quota";
 
-/** `history`: the charts of the cohort. */
-export function CohortPage({ name, history }: { name: string; history: ReactNode }) {
-  const declared = useQuery(cohortQuery(useCluster(), name));
+export interface CohortPageProps {
+  name: string;
+  /** The charts of the cohort. */
+  history: ReactNode;
+  /** The buttons by which it is changed, or declared where it is only named. */
+  actions: (isDeclared: boolean) => ReactNode;
+}
+
+export function CohortPage({ name, history, actions }: CohortPageProps) {
+  const cluster = useCluster();
+  const declared = useQuery(cohortQuery(cluster, name));
   const data = useLive((live) => live.data);
   const rows = useMemo(() => (data === null ? null : below(treeRows(data, new Set()), name)), [data, name]);
   return (
@@ -36,6 +46,7 @@ export function CohortPage({ name, history }: { name: string; history: ReactNode
           </BackLink>
         }
         facts={<Facts cohort={declared.data} live={data?.cohorts[name]} />}
+        actions={declared.data !== undefined && actions(declared.data !== null)}
       />
       {rows === null && <Skeleton height={320} />}
       {rows?.head === undefined && rows !== null && (
@@ -53,6 +64,7 @@ export function CohortPage({ name, history }: { name: string; history: ReactNode
           <Quotas row={rows.head} declared={declared.data ?? null} />
           <Members rows={rows.members} />
           {history}
+          {declared.data != null && <YamlPanel query={yamlQuery(cluster, { kind: "Cohort", name })} />}
         </Stack>
       )}
     </>

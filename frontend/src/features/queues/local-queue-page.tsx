@@ -6,12 +6,14 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
+import { yamlQuery } from "@/api/manifests";
 import { localQueueQuery } from "@/api/queues";
 import type { LocalQueue } from "@/api/types";
 import { BackLink } from "@/components/back-link";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { Stat } from "@/components/figures/stat";
+import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { ClusterQueueLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
@@ -25,10 +27,13 @@ export interface LocalQueuePageProps {
   workloads: ReactNode;
   /** The charts of the queue. */
   history: ReactNode;
+  /** The buttons by which it is changed. */
+  actions: ReactNode;
 }
 
-export function LocalQueuePage({ namespace, name, workloads, history }: LocalQueuePageProps) {
-  const queue = useQuery(localQueueQuery(useCluster(), namespace, name));
+export function LocalQueuePage({ namespace, name, workloads, history, actions }: LocalQueuePageProps) {
+  const cluster = useCluster();
+  const queue = useQuery(localQueueQuery(cluster, namespace, name));
   const missing = queue.error instanceof ApiError && queue.error.status === 404;
   return (
     <>
@@ -40,6 +45,7 @@ export function LocalQueuePage({ namespace, name, workloads, history }: LocalQue
           </BackLink>
         }
         facts={queue.data !== undefined && <Facts queue={queue.data} />}
+        actions={queue.data !== undefined && actions}
       />
       {queue.isPending && <Skeleton height={320} />}
       {missing && (
@@ -65,6 +71,7 @@ export function LocalQueuePage({ namespace, name, workloads, history }: LocalQue
           </SimpleGrid>
           {workloads}
           {history}
+          <YamlPanel query={yamlQuery(cluster, { kind: "LocalQueue", namespace, name })} />
         </Stack>
       )}
     </>

@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Skeleton, TextInput } from "@mantine/core";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 import { useLive } from "@/api/cluster";
 import type { LiveData } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
@@ -19,11 +19,12 @@ export interface QueuesPageProps {
   onSearch: (text: string) => void;
 }
 
-export function QueuesPage({ search, onSearch }: QueuesPageProps) {
+/** `actions`: the buttons by which queues and cohorts are made. */
+export function QueuesPage({ search, onSearch, actions }: QueuesPageProps & { actions: ReactNode }) {
   const data = useLive((live) => live.data);
   return (
     <>
-      <PageHeader title={t`Queues`} facts={<Legend />} />
+      <PageHeader title={t`Queues`} facts={<Legend />} actions={actions} />
       {data === null ? <Skeleton height={400} /> : <Tree data={data} search={search} onSearch={onSearch} />}
     </>
   );

@@ -1,47 +1,21 @@
-/** The quotas of a ClusterQueue as a table, and for admins as a form. */
+/** The quotas of a ClusterQueue as a table. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Table, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { Table, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { useCluster } from "@/api/cluster";
-import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
 import type { ClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
-import { Icon } from "@/components/icon";
 import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
 import classes from "./queues.module.css";
 import { following } from "./quota";
 import { QuotaBar } from "./quota-bar";
-import { QuotaForm } from "./quota-form";
 
 export function Quotas({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] }) {
-  const { data: session } = useSuspenseQuery(sessionQuery());
-  const cluster = useCluster();
-  const [editing, edit] = useDisclosure(false);
   return (
-    <Panel
-      title={editing ? t`Edit quotas` : t`Quotas`}
-      flush={!editing}
-      aside={
-        isClusterAdmin(session) &&
-        !isMirrored(session, cluster) &&
-        !editing && (
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<Icon name="edit" size={14} />}
-            onClick={edit.open}
-          >
-            <Trans>Edit</Trans>
-          </Button>
-        )
-      }
-    >
-      {editing ? <QuotaForm queue={queue} onDone={edit.close} /> : <QuotaTable queue={queue} usage={usage} />}
+    <Panel title={t`Quotas`} flush>
+      <QuotaTable queue={queue} usage={usage} />
     </Panel>
   );
 }

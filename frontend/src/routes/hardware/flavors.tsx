@@ -1,5 +1,6 @@
 import { FlavorsPage } from "@/features/flavors/flavors-page";
+import { NewObjectButton } from "@/features/objects/object-buttons";
 
 export function FlavorsRoute() {
-  return <FlavorsPage />;
+  return <FlavorsPage actions={<NewObjectButton kinds={["ResourceFlavor"]} />} />;
 }

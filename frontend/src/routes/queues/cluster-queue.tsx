@@ -1,12 +1,27 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { QueueHistory } from "@/features/history/queue-history";
+import { NewObjectButton, ObjectButtons } from "@/features/objects/object-buttons";
 import { ClusterQueuePage } from "@/features/queues/cluster-queue-page";
 
 const route = getRouteApi("/app/queues/$name");
 
 export function ClusterQueueRoute() {
   const { name } = route.useParams();
+  const navigate = route.useNavigate();
   return (
-    <ClusterQueuePage key={name} name={name} history={<QueueHistory scope="cluster_queue" name={name} />} />
+    <ClusterQueuePage
+      key={name}
+      name={name}
+      history={<QueueHistory scope="cluster_queue" name={name} />}
+      actions={
+        <>
+          <NewObjectButton kinds={["LocalQueue"]} beginning={{ clusterQueue: name }} />
+          <ObjectButtons
+            reference={{ kind: "ClusterQueue", name }}
+            onDeleted={() => void navigate({ to: "/queues" })}
+          />
+        </>
+      }
+    />
   );
 }

@@ -1,5 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { QueueHistory } from "@/features/history/queue-history";
+import { ObjectButtons } from "@/features/objects/object-buttons";
 import { LocalQueuePage } from "@/features/queues/local-queue-page";
 import { WorkloadsOfQueue } from "@/features/workloads/list/workloads-of-queue";
 
@@ -7,6 +8,7 @@ const route = getRouteApi("/app/local-queues/$namespace/$name");
 
 export function LocalQueueRoute() {
   const { namespace, name } = route.useParams();
+  const navigate = route.useNavigate();
   const key = `${namespace}/${name}`;
   return (
     <LocalQueuePage
@@ -14,6 +16,12 @@ export function LocalQueueRoute() {
       namespace={namespace}
       name={name}
       workloads={<WorkloadsOfQueue namespace={namespace} queue={name} />}
+      actions={
+        <ObjectButtons
+          reference={{ kind: "LocalQueue", namespace, name }}
+          onDeleted={() => void navigate({ to: "/queues" })}
+        />
+      }
       history={<QueueHistory scope="local_queue" name={key} />}
     />
   );

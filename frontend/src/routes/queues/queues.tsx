@@ -1,4 +1,5 @@
 import { getRouteApi } from "@tanstack/react-router";
+import { NewObjectButton } from "@/features/objects/object-buttons";
 import { QueuesPage } from "@/features/queues/queues-page";
 
 const route = getRouteApi("/app/queues");
@@ -9,6 +10,7 @@ export function QueuesRoute() {
   return (
     <QueuesPage
       search={search}
+      actions={<NewObjectButton kinds={["ClusterQueue", "Cohort", "LocalQueue"]} />}
       onSearch={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
     />
   );

@@ -5,12 +5,14 @@ import { Box, Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
+import { yamlQuery } from "@/api/manifests";
 import type { WorkloadDetail } from "@/api/types";
 import { workloadQuery } from "@/api/workloads";
 import { Ago } from "@/components/ago";
 import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
+import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { WorkloadActions } from "../actions/workload-actions";
@@ -21,7 +23,6 @@ import { Devices } from "./devices";
 import { Events } from "./events";
 import { GoneWorkload } from "./gone-workload";
 import { Lifecycle } from "./lifecycle";
-import { Manifest } from "./manifest";
 import { PodSets } from "./pod-sets";
 import { Pods } from "./pods";
 import { Use } from "./use";
@@ -102,7 +103,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
           <Grid.Col span={{ base: 12, lg: 5 }}>
             <Stack gap="md">
               <Events workload={workload.data} />
-              <Manifest namespace={namespace} name={name} />
+              <YamlPanel query={yamlQuery(cluster, { kind: "Workload", namespace, name })} />
             </Stack>
           </Grid.Col>
         </Grid>

@@ -1,7 +1,7 @@
 /** Submits jobs by a form and their manifest: what it would come to first if wanted, and every fault where it stands. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Grid, Group, Modal, Select, Skeleton, Stack, Textarea } from "@mantine/core";
+import { Button, Grid, Group, Modal, Select, Skeleton, Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -13,6 +13,7 @@ import { maySubmit, sessionQuery } from "@/api/session";
 import type { ApplyResult, LocalQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
+import { ManifestText } from "@/components/manifest/manifest-text";
 import { faultLines } from "@/lib/words/refusal";
 import { JobForm } from "./job-form";
 import { writeQueue } from "./manifest-fields";
@@ -109,17 +110,10 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             <JobForm text={manifest} priorityClasses={priorityClasses.data ?? []} onText={edit} />
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 7 }}>
-            <Textarea
-              label={t`Manifest`}
+            <ManifestText
               description={t`YAML or JSON, one or more documents. The form and the text change each other.`}
-              autosize
-              minRows={14}
-              maxRows={24}
-              spellCheck={false}
-              required
-              styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)", fontSize: 12.5 } }}
-              value={manifest}
-              onChange={(event) => edit(event.currentTarget.value)}
+              text={manifest}
+              onText={edit}
             />
           </Grid.Col>
         </Grid>

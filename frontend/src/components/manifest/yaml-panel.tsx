@@ -1,20 +1,20 @@
-/** The workload as Kueue's YAML, on demand. */
+/** An object as YAML, to read and to copy: loaded when it is opened. */
 import { t } from "@lingui/core/macro";
-import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Code, CopyButton, Group, Skeleton, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
-import { useCluster } from "@/api/cluster";
-import { workloadManifestQuery } from "@/api/manifests";
-import type { WorkloadReference } from "@/api/workloads";
+import { type QueryKey, type UseQueryOptions, useQuery } from "@tanstack/react-query";
 import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
-import classes from "../workloads.module.css";
+import classes from "./yaml-panel.module.css";
 
-export function Manifest(reference: WorkloadReference) {
+export function YamlPanel<Key extends QueryKey>({
+  query,
+}: {
+  query: UseQueryOptions<string, Error, string, Key>;
+}) {
   const [opened, { toggle }] = useDisclosure(false);
-  const manifest = useQuery({ ...workloadManifestQuery(useCluster(), reference), enabled: opened });
+  const yaml = useQuery({ ...query, enabled: opened });
   return (
     <Panel>
       <Group justify="space-between">
@@ -22,18 +22,18 @@ export function Manifest(reference: WorkloadReference) {
           <Group gap="xs">
             <Icon name={opened ? "down" : "right"} size={14} />
             <Text fw={620} fz={14}>
-              <Trans>Manifest</Trans>
+              YAML
             </Text>
           </Group>
         </UnstyledButton>
-        {manifest.data !== undefined && (
-          <CopyButton value={manifest.data}>
+        {yaml.data !== undefined && (
+          <CopyButton value={yaml.data}>
             {({ copied, copy }) => (
               <ActionIcon
                 variant="subtle"
                 color={copied ? "teal" : "gray"}
                 onClick={copy}
-                aria-label={t`Copy the manifest`}
+                aria-label={t`Copy the YAML`}
               >
                 <Icon name={copied ? "check" : "copy"} size={16} />
               </ActionIcon>
@@ -41,13 +41,17 @@ export function Manifest(reference: WorkloadReference) {
           </CopyButton>
         )}
       </Group>
-      {opened && manifest.isPending && <Skeleton height={200} mt="sm" />}
-      {opened && manifest.error !== null && (
-        <ErrorState title={t`The manifest cannot be shown`} message={manifest.error.message} />
+      {opened && yaml.isPending && <Skeleton height={200} mt="sm" />}
+      {opened && yaml.error !== null && (
+        <ErrorState
+          title={t`The YAML cannot be shown`}
+          message={yaml.error.message}
+          onRetry={() => void yaml.refetch()}
+        />
       )}
-      {opened && manifest.data !== undefined && (
-        <Code block mt="sm" className={classes.manifest}>
-          {manifest.data}
+      {opened && yaml.data !== undefined && (
+        <Code block mt="sm" className={classes.text}>
+          {yaml.data}
         </Code>
       )}
     </Panel>

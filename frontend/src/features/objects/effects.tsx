@@ -1,0 +1,98 @@
+/** What a change would do at once: who gains, who loses, and which quota would be overdrawn. */
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Alert, List, Text } from "@mantine/core";
+import type { Effects } from "@/api/types";
+import { ClusterQueueLink, CohortLink, KeyedWorkloadLink } from "@/components/object-links";
+import { formatAmountShort } from "@/lib/quantity";
+
+type Affected = Effects["starts"];
+
+const MAX_NAMED = 5;
+
+export function EffectsView({ effects, warnings }: { effects: Effects; warnings: readonly string[] }) {
+  const { starts, waits, preempted, stopped, quotas, inactive, complete } = effects;
+  const over = quotas.filter((quota) => quota.over > 0);
+  const losing = waits.count + preempted.count + stopped.count + over.length + inactive.length;
+  const isQuiet = losing + starts.count + warnings.length === 0;
+  return (
+    <Alert
+      color={losing + warnings.length > 0 ? "yellow" : "teal"}
+      variant="light"
+      title={t`What it would do now`}
+      role="status"
+    >
+      {isQuiet && (
+        <Text size="sm">
+          <Trans>No workload gains or loses by it at once.</Trans>
+        </Text>
+      )}
+      <List size="sm" spacing={2}>
+        <Line
+          affected={starts}
+          text={plural(starts.count, { one: "# workload would start", other: "# workloads would start" })}
+        />
+        <Line
+          affected={waits}
+          text={plural(waits.count, {
+            one: "# workload that would start now would wait",
+            other: "# workloads that would start now would wait",
+          })}
+        />
+        <Line
+          affected={preempted}
+          text={plural(preempted.count, {
+            one: "# workload would be preempted",
+            other: "# workloads would be preempted",
+          })}
+        />
+        <Line
+          affected={stopped}
+          text={plural(stopped.count, {
+            one: "# running workload would be evicted: its queue is drained",
+            other: "# running workloads would be evicted: their queue is drained",
+          })}
+        />
+        {over.map(({ kind, name, flavor, resource, used, over: beyond }) => (
+          <List.Item key={`${kind} ${name} ${flavor} ${resource}`}>
+            {kind === "Cohort" ? <CohortLink name={name} inText /> : <ClusterQueueLink name={name} inText />}
+            {": "}
+            {t`over quota: ${formatAmountShort(resource, used)} of ${resource} in ${flavor} is used, ${formatAmountShort(resource, used - beyond)} may be. What is too much comes back as workloads end; until then nothing more starts there.`}
+          </List.Item>
+        ))}
+        {inactive.map(({ name, message }) => (
+          <List.Item key={name}>
+            <ClusterQueueLink name={name} inText /> {t`would admit nothing: ${message}`}
+          </List.Item>
+        ))}
+        {warnings.map((warning) => (
+          <List.Item key={warning}>{warning}</List.Item>
+        ))}
+      </List>
+      {!complete && (
+        <Text size="xs" mt={4} c="var(--kw-muted)">
+          <Trans>There was not time to try it to the end: more may follow.</Trans>
+        </Text>
+      )}
+    </Alert>
+  );
+}
+
+function Line({ affected, text }: { affected: Affected; text: string }) {
+  if (affected.count === 0) return null;
+  const named = affected.workloads.slice(0, MAX_NAMED);
+  const left = affected.count - named.length;
+  return (
+    <List.Item>
+      {text}
+      {named.length > 0 && ": "}
+      {named.map(({ workload }, at) => (
+        <span key={workload}>
+          {at > 0 && ", "}
+          <KeyedWorkloadLink workload={workload} inText />
+        </span>
+      ))}
+      {named.length > 0 && left > 0 && <Trans> and {left} more</Trans>}
+    </List.Item>
+  );
+}

@@ -1,0 +1,116 @@
+/** Parts of the forms of objects: each shows one place of the manifest, and writes it there. */
+import { Autocomplete, Select, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { type Manifest, type Path, readText, write } from "@/lib/manifest/object";
+
+export interface FormProps {
+  manifest: Manifest;
+  /** By the place in the manifest, as the server writes it. */
+  faults: ReadonlyMap<string, string>;
+  isNew: boolean;
+  onChange: (manifest: Manifest) => void;
+}
+
+/** `spec.resourceGroups[0].flavors[1]` */
+export function placeOf(path: Path): string {
+  return path.reduce<string>(
+    (text, key) => (typeof key === "number" ? `${text}[${key}]` : text === "" ? key : `${text}.${key}`),
+    "",
+  );
+}
+
+interface FieldProps extends FormProps {
+  path: Path;
+  label: string;
+  description?: string;
+  placeholder?: string;
+  disabled?: boolean;
+  required?: boolean;
+}
+
+function shared({ manifest, faults, path, label, description, placeholder, disabled, required }: FieldProps) {
+  return {
+    label,
+    size: "xs" as const,
+    value: readText(manifest, path),
+    error: faults.get(placeOf(path)),
+    spellCheck: false,
+    ...(description === undefined ? {} : { description }),
+    ...(placeholder === undefined ? {} : { placeholder }),
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(required === undefined ? {} : { required }),
+  };
+}
+
+/** An empty text is no field at all, unless the field is required. */
+const setter =
+  ({ manifest, path, onChange, required = false }: FieldProps) =>
+  (text: string) =>
+    onChange(write(manifest, path, text === "" && !required ? undefined : text));
+
+export function TextField(props: FieldProps) {
+  const set = setter(props);
+  return <TextInput {...shared(props)} onChange={(event) => set(event.currentTarget.value.trim())} />;
+}
+
+/** A name that may be any, with those that are there to choose from. */
+export function NameField({ names, ...props }: FieldProps & { names: readonly string[] }) {
+  return (
+    <Autocomplete {...shared(props)} data={[...names]} onChange={(text) => setter(props)(text.trim())} />
+  );
+}
+
+interface ChoiceFieldProps extends FieldProps {
+  choices: { value: string; label: string }[];
+  /** What counts where the manifest says nothing. */
+  initial: string;
+}
+
+export function ChoiceField({ choices, initial, ...props }: ChoiceFieldProps) {
+  const { value, spellCheck: _, ...look } = shared(props);
+  return (
+    <Select
+      {...look}
+      data={choices}
+      value={value === "" ? initial : value}
+      allowDeselect={false}
+      onChange={(chosen) => chosen !== null && setter(props)(chosen)}
+    />
+  );
+}
+
+interface LinesFieldProps {
+  label: string;
+  description: string;
+  error: string | undefined;
+  lines: readonly string[];
+  onLines: (lines: string[]) => void;
+}
+
+const filled = (text: string) =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+
+/** A list, one item per line. What is typed stays as it is while it says what the manifest says. */
+export function LinesField({ label, description, error, lines, onLines }: LinesFieldProps) {
+  const [typed, setTyped] = useState("");
+  const isAsTyped = filled(typed).join("\n") === lines.join("\n");
+  return (
+    <Textarea
+      label={label}
+      description={description}
+      error={error}
+      size="xs"
+      autosize
+      minRows={2}
+      spellCheck={false}
+      value={isAsTyped ? typed : lines.join("\n")}
+      onChange={(event) => {
+        setTyped(event.currentTarget.value);
+        onLines(filled(event.currentTarget.value));
+      }}
+    />
+  );
+}

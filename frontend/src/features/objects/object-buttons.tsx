@@ -1,0 +1,109 @@
+/** The buttons by which objects are made, changed and deleted, for those who may. The editor is loaded when it opens. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Button, Menu } from "@mantine/core";
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useState } from "react";
+import { useCluster } from "@/api/cluster";
+import type { ObjectKind, ObjectReference } from "@/api/manifests";
+import { isClusterAdmin, isMirrored, mayEditQueues, sessionQuery } from "@/api/session";
+import { Icon } from "@/components/icon";
+import { DeleteDialog } from "./delete-dialog";
+import type { Beginning } from "./new-manifests";
+
+const ObjectEditor = lazy(async () => ({ default: (await import("./object-editor")).ObjectEditor }));
+const NewObjectEditor = lazy(async () => ({ default: (await import("./object-editor")).NewObjectEditor }));
+
+/** Whether the user may change objects of the kind somewhere; of which, the server says. */
+function useMayEdit(kind: ObjectKind): boolean {
+  const { data: session } = useSuspenseQuery(sessionQuery());
+  const cluster = useCluster();
+  if (isMirrored(session, cluster)) return false;
+  return kind === "ResourceFlavor" ? isClusterAdmin(session) : mayEditQueues(session);
+}
+
+export interface ObjectButtonsProps {
+  reference: ObjectReference & { kind: ObjectKind };
+  /** After it was deleted: its page is of no use any more. */
+  onDeleted: () => void;
+}
+
+export function ObjectButtons({ reference, onDeleted }: ObjectButtonsProps) {
+  const [opened, open] = useState<"edit" | "delete" | null>(null);
+  if (!useMayEdit(reference.kind)) return null;
+  const close = () => open(null);
+  return (
+    <>
+      <Button
+        size="xs"
+        variant="default"
+        leftSection={<Icon name="edit" size={14} />}
+        onClick={() => open("edit")}
+      >
+        <Trans>Edit</Trans>
+      </Button>
+      <Button
+        size="xs"
+        variant="default"
+        leftSection={<Icon name="close" size={14} />}
+        onClick={() => open("delete")}
+      >
+        <Trans>Delete</Trans>
+      </Button>
+      {opened === "edit" && (
+        <Suspense>
+          <ObjectEditor reference={reference} onClose={close} />
+        </Suspense>
+      )}
+      {opened === "delete" && <DeleteDialog reference={reference} onClose={close} onDeleted={onDeleted} />}
+    </>
+  );
+}
+
+/** One button for one kind, a menu for several. */
+export function NewObjectButton({
+  kinds,
+  beginning,
+}: {
+  kinds: readonly ObjectKind[];
+  beginning?: Beginning;
+}) {
+  const [opened, open] = useState<ObjectKind | null>(null);
+  const [first] = kinds;
+  const mayEdit = useMayEdit(first ?? "ResourceFlavor");
+  if (!mayEdit || first === undefined) return null;
+  const button = { size: "xs", variant: "default", leftSection: <Icon name="plus" size={14} /> } as const;
+  return (
+    <>
+      {kinds.length === 1 ? (
+        <Button {...button} onClick={() => open(first)}>
+          {t`New ${first}`}
+        </Button>
+      ) : (
+        <Menu position="bottom-end">
+          <Menu.Target>
+            <Button {...button}>
+              <Trans>New</Trans>
+            </Button>
+          </Menu.Target>
+          <Menu.Dropdown>
+            {kinds.map((kind) => (
+              <Menu.Item key={kind} onClick={() => open(kind)}>
+                {kind}
+              </Menu.Item>
+            ))}
+          </Menu.Dropdown>
+        </Menu>
+      )}
+      {opened !== null && (
+        <Suspense>
+          <NewObjectEditor
+            kind={opened}
+            onClose={() => open(null)}
+            {...(beginning === undefined ? {} : { beginning })}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,268 @@
+/** Edits an object as a form and as YAML side by side; says what changes and what that would do, before it saves. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Alert, Button, Grid, Group, Modal, Skeleton, Stack, Text } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { notifications } from "@mantine/notifications";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import {
+  ChangedMeanwhile,
+  type EditedObject,
+  effectsQuery,
+  type ObjectKind,
+  type ObjectReference,
+  objectQuery,
+  useSaveObject,
+} from "@/api/manifests";
+import { ErrorState } from "@/components/error-state";
+import { ManifestText } from "@/components/manifest/manifest-text";
+import { type Change, carriedOver, changes, conflicts } from "@/lib/manifest/changes";
+import { authored, type Manifest } from "@/lib/manifest/object";
+import { toYaml } from "@/lib/manifest/yaml";
+import { faultLines } from "@/lib/words/refusal";
+import { ChangeList } from "./change-list";
+import { EffectsView } from "./effects";
+import { KindForm } from "./kind-forms";
+import { type Beginning, newManifest } from "./new-manifests";
+
+const SETTLED_MS = 400;
+
+interface EditorProps {
+  kind: ObjectKind;
+  onClose: () => void;
+}
+
+/** For an object that is there. */
+export function ObjectEditor({
+  reference,
+  onClose,
+}: Omit<EditorProps, "kind"> & { reference: ObjectReference & { kind: ObjectKind } }) {
+  const object = useQuery(objectQuery(useCluster(), reference));
+  const { kind, namespace = "", name } = reference;
+  const title = namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+  return (
+    <Frame title={title} onClose={onClose}>
+      {object.isPending && <Skeleton height={420} />}
+      {object.error !== null && (
+        <ErrorState
+          title={t`It cannot be edited`}
+          message={object.error.message}
+          onRetry={() => void object.refetch()}
+        />
+      )}
+      {object.data !== undefined && <Editor kind={kind} opened={object.data} onClose={onClose} />}
+    </Frame>
+  );
+}
+
+/** For one that is to be new. */
+export function NewObjectEditor({ kind, beginning, onClose }: EditorProps & { beginning?: Beginning }) {
+  const [opened] = useState(() => ({ manifest: newManifest(kind, beginning), version: null }));
+  return (
+    <Frame title={t`New ${kind}`} onClose={onClose}>
+      <Editor kind={kind} opened={opened} onClose={onClose} />
+    </Frame>
+  );
+}
+
+function Frame({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+  return (
+    <Modal opened onClose={onClose} title={title} size="min(1240px, 96vw)" closeOnClickOutside={false}>
+      {children}
+    </Modal>
+  );
+}
+
+/** What somebody else changed while the editor was open. */
+interface Meanwhile {
+  message: string;
+  theirs: Change[];
+  disputed: Change[];
+  now: Manifest;
+}
+
+interface Draft {
+  text: string;
+  /** What the text says; null until the server has read what was typed. */
+  manifest: Manifest | null;
+}
+
+const draftOf = (manifest: Manifest): Draft => ({ manifest, text: toYaml(manifest) });
+
+function useEditor(kind: ObjectKind, opened: EditedObject) {
+  const cluster = useCluster();
+  const [base, setBase] = useState(opened);
+  const [draft, setDraft] = useState(() => draftOf(opened.manifest));
+  const [shown, setShown] = useState(opened.manifest);
+  const [meanwhile, setMeanwhile] = useState<Meanwhile | null>(null);
+  const save = useSaveObject(cluster);
+  const [text] = useDebouncedValue(draft.text, SETTLED_MS);
+  const isNew = base.version === null;
+  const isSettled = text === draft.text;
+  const isUntouched = draft.text === toYaml(base.manifest);
+  const trial = useQuery({ ...effectsQuery(cluster, text), enabled: !isUntouched });
+  const isTried = isSettled && !trial.isPlaceholderData && !trial.isFetching;
+  const [only, ...more] = isTried && trial.isSuccess ? trial.data.manifests : [];
+  const read = only === undefined || more.length > 0 ? null : authored(only as unknown as Manifest);
+  const isOther = isTried && trial.isSuccess && (read === null || !isSame(read, kind, base));
+  const mine = changes(isNew ? undefined : base.manifest, shown);
+  const manifest = draft.manifest ?? (isOther ? null : read);
+  if (manifest !== null && manifest !== shown && JSON.stringify(manifest) !== JSON.stringify(shown))
+    setShown(manifest); // the form shows what was read last while the text is being typed
+
+  const edit = (next: Draft) => {
+    setDraft(next);
+    save.reset();
+  };
+  /** What we changed, on top of what it is now. */
+  const carryOver = ({ message, now }: ChangedMeanwhile) => {
+    const theirs = changes(base.manifest, now.manifest);
+    const disputed = conflicts(theirs, changes(base.manifest, shown));
+    const mine = carriedOver(base.manifest, shown, now.manifest) as Manifest;
+    setMeanwhile({ message, theirs, disputed, now: now.manifest });
+    setBase(now);
+    setDraft(draftOf(mine));
+  };
+  return {
+    base,
+    isNew,
+    shown,
+    draft,
+    trial,
+    isTried,
+    isOther,
+    meanwhile,
+    save,
+    faults: new Map(
+      trial.error instanceof ApiError && isTried
+        ? trial.error.errors.map(({ path, rule, remedy }) => [
+            path,
+            [rule, remedy].filter(Boolean).join(" – "),
+          ])
+        : [],
+    ),
+    mine,
+    isReady: manifest !== null && isTried && trial.isSuccess && !isOther && mine.length > 0,
+    onText: (typed: string) => edit({ text: typed, manifest: null }),
+    onManifest: (next: Manifest) => edit(draftOf(next)),
+    store: (onDone: (warnings: string[]) => void) =>
+      save.mutate(
+        { manifest: shown, version: base.version },
+        {
+          onSuccess: onDone,
+          onError: (error) => error instanceof ChangedMeanwhile && carryOver(error),
+        },
+      ),
+  };
+}
+
+/** Whether what was read is still the object that is edited: a new one may have any name. */
+function isSame(read: Manifest, kind: ObjectKind, base: EditedObject): boolean {
+  if (read.kind !== kind) return false;
+  if (base.version === null) return true;
+  const { name, namespace } = base.manifest.metadata;
+  return read.metadata.name === name && read.metadata.namespace === namespace;
+}
+
+function Editor({ kind, opened, onClose }: EditorProps & { opened: EditedObject }) {
+  const editor = useEditor(kind, opened);
+  const { draft, shown, trial, faults, isNew, save } = editor;
+  const name = String(shown.metadata.name ?? "");
+  const done = (warnings: string[]) => {
+    for (const message of warnings) notifications.show({ color: "yellow", title: t`Saved, but`, message });
+    notifications.show({
+      color: "teal",
+      title: t`Saved`,
+      message: t`${kind} ${name}: the scheduler follows.`,
+    });
+    onClose();
+  };
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (editor.isReady) editor.store(done);
+      }}
+    >
+      <Stack>
+        {editor.meanwhile !== null && <ChangedByOthers {...editor.meanwhile} />}
+        <Grid gap="md">
+          <Grid.Col span={{ base: 12, md: 7 }}>
+            <KindForm
+              kind={kind}
+              manifest={shown}
+              faults={faults}
+              isNew={isNew}
+              onChange={editor.onManifest}
+            />
+          </Grid.Col>
+          <Grid.Col span={{ base: 12, md: 5 }}>
+            <ManifestText
+              description={t`YAML or JSON. The form and the text change each other.`}
+              text={draft.text}
+              onText={editor.onText}
+              {...(editor.isOther
+                ? { error: t`This must stay the same object: keep its kind and its name.` }
+                : {})}
+            />
+          </Grid.Col>
+        </Grid>
+        {!isNew && editor.mine.length > 0 && <ChangeList changes={editor.mine} whole={shown} />}
+        {editor.isTried && trial.error !== null && (
+          <ErrorState
+            title={t`It would be refused`}
+            message={trial.error.message}
+            details={faultLines(trial.error instanceof ApiError ? trial.error.errors : [])}
+          />
+        )}
+        {editor.isReady && trial.data?.effects != null && (
+          <EffectsView
+            effects={trial.data.effects}
+            warnings={trial.data.result.warnings.map(({ message }) => message)}
+          />
+        )}
+        {save.error !== null && !(save.error instanceof ChangedMeanwhile) && (
+          <ErrorState
+            title={t`Nothing was changed`}
+            message={save.error.message}
+            details={faultLines(save.error instanceof ApiError ? save.error.errors : [])}
+          />
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            <Trans>Back</Trans>
+          </Button>
+          <Button type="submit" loading={save.isPending} disabled={!editor.isReady}>
+            <Trans>Save</Trans>
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function ChangedByOthers({ message, theirs, disputed, now }: Meanwhile) {
+  return (
+    <Alert color="orange" role="alert" title={t`Somebody changed it meanwhile, and nothing was saved`}>
+      <Text size="sm" mb="xs">
+        {message}
+      </Text>
+      <Text size="sm" mb="xs">
+        {disputed.length === 0 ? (
+          <Trans>
+            This is what they changed. Your changes are carried over to it: look at them, then save again.
+          </Trans>
+        ) : (
+          <Trans>
+            This is what they changed, some of it the same as you. Where you differ your value stands below:
+            look at it, then save again.
+          </Trans>
+        )}
+      </Text>
+      <ChangeList changes={theirs} whole={now} disputed={disputed} />
+    </Alert>
+  );
+}

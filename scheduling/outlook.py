@@ -1,0 +1,160 @@
+"""What cycles would decide now, tried and taken back: so a change of quota can be weighed before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from scheduling.run_until_idle import run_until_idle
+from scheduling.state.status import Usage
+from scheduling.world import World
+
+
+class NodeKind(StrEnum):
+    """What in the tree of quota a figure belongs to."""
+
+    COHORT = "Cohort"
+    CLUSTER_QUEUE = "ClusterQueue"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One resource of one flavor, of a ClusterQueue or a cohort."""
+
+    kind: NodeKind
+    name: str
+    flavor: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Amounts in base units. `over` is what is used beyond all that may be used there, own and borrowed."""
+
+    nominal: int = 0
+    used: int = 0
+    over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the next cycles would do. `complete` is false where the time was over before they came to rest."""
+
+    loads: Mapping[Place, Load]
+    """As it is before those cycles."""
+    inactive: Mapping[str, str]
+    """ClusterQueues that admit nothing, and why."""
+    starts: Mapping[str, str] = field(default_factory=dict)
+    """Workloads that would get quota, with their ClusterQueue."""
+    preempted: Mapping[str, str] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    """Workloads that end because their queue is drained."""
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChange:
+    """A quota that changes, or that more is used of than may be."""
+
+    place: Place
+    nominal_before: int
+    load: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a change would do beyond what happens without it. Workloads by key, with their ClusterQueue."""
+
+    starts: Mapping[str, str]
+    waits: Mapping[str, str]
+    """Workloads that would start without the change."""
+    preempted: Mapping[str, str]
+    stopped: Mapping[str, str]
+    quotas: tuple[LoadChange, ...]
+    inactive: Mapping[str, str]
+    """ClusterQueues that would no longer admit anything, or for another reason."""
+    complete: bool
+
+
+def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
+    """Run cycles until nothing more happens or `go_on`, asked between cycles, says no; then undo them all.
+
+    A workload that is preempted or drained has stopped by the next cycle.
+    """
+    loads = dict(_loads(world))
+    inactive = {
+        name: status.message or str(status.reason)
+        for name in world.cluster_queue_names()
+        if not (status := world.cluster_queue_status(name)).active
+    }
+    point = world.savepoint()
+    try:
+        return _tried(world, now, go_on, Outlook(loads, inactive))
+    finally:
+        world.undo(point)
+
+
+def effects(before: Outlook, after: Outlook) -> Effects:
+    """What differs between the outlooks without a change and with it."""
+    complete = before.complete and after.complete
+    return Effects(
+        starts=_beyond(after.starts, before.starts),
+        waits=_beyond(before.starts, after.starts) if complete else {},
+        preempted=_beyond(after.preempted, before.preempted),
+        stopped=_beyond(after.stopped, before.stopped),
+        quotas=tuple(_changed(before.loads, after.loads)),
+        inactive={name: why for name, why in after.inactive.items() if before.inactive.get(name) != why},
+        complete=complete,
+    )
+
+
+def _tried(world: World, now: float, go_on: Callable[[], bool], known: Outlook) -> Outlook:
+    stopped = dict(world.drained_workloads())
+    for key in stopped:
+        world.finish_workload(key, now)
+    starts: dict[str, str] = {}
+    preempted: dict[str, str] = {}
+    complete = True
+    for result in run_until_idle(world, now):
+        for admission in result.admissions:
+            if not admission.second_pass:
+                starts[admission.workload] = admission.cluster_queue
+        for victim in result.preemptions:
+            if starts.pop(victim.workload, None) is None:
+                preempted[victim.workload] = victim.cluster_queue
+        for key in [*(each.workload for each in result.preemptions), *(each.workload for each in result.evictions)]:
+            world.release_workload(key, now)
+        if not go_on():
+            complete = False
+            break
+    return Outlook(known.loads, known.inactive, starts, preempted, stopped, complete)
+
+
+def _loads(world: World) -> Iterator[tuple[Place, Load]]:
+    for name in world.cohort_names():
+        cohort = world.cohort_status(name)
+        yield from _of_node(NodeKind.COHORT, name, cohort.usage, is_root=not cohort.parent)
+    for name in world.cluster_queue_names():
+        queue = world.cluster_queue_status(name)
+        yield from _of_node(NodeKind.CLUSTER_QUEUE, name, queue.usage, is_root=not queue.cohort)
+
+
+def _of_node(kind: NodeKind, name: str, usage: tuple[Usage, ...], *, is_root: bool) -> Iterator[tuple[Place, Load]]:
+    for row in usage:
+        limit = row.subtree_quota if is_root else None
+        if not is_root and row.borrowing_limit is not None:
+            limit = row.subtree_quota + row.borrowing_limit
+        over = 0 if limit is None else max(0, row.used - limit)
+        yield Place(kind, name, row.flavor, row.resource), Load(row.nominal, row.used, over)
+
+
+def _beyond(these: Mapping[str, str], those: Mapping[str, str]) -> dict[str, str]:
+    return {key: queue for key, queue in these.items() if key not in those}
+
+
+def _changed(before: Mapping[Place, Load], after: Mapping[Place, Load]) -> Iterator[LoadChange]:
+    for place in (*after, *(gone for gone in before if gone not in after)):
+        was, load = before.get(place, Load()), after.get(place, Load())
+        if was.nominal != load.nominal or load.over > was.over:
+            yield LoadChange(place, was.nominal, load)
