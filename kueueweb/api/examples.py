@@ -1,7 +1,10 @@
 """What the OpenAPI document shows beside its shapes: an example for each error and for what is sent most, and a line
 about each group of addresses."""
 
+import json
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 
@@ -56,9 +59,19 @@ REQUESTS: Final[Mapping[tuple[str, str], Any]] = {
     ("post", "/api/v1/workloads/finish/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
     ("patch", "/api/v1/nodes/{name}/"): {"draining": True},
     ("patch", "/api/v1/cluster-queues/{name}/"): {"stop_policy": "Hold"},
-    ("patch", "/api/v1/cohorts/{name}/"): {"parent_name": "ai"},
+    ("patch", "/api/v1/cohorts/{name}/"): {"parent": "ai"},
 }
 """By method and path."""
+
+_ANSWERS: Final = Path(__file__).with_name("answers.json")
+
+
+@cache
+def answers() -> Mapping[tuple[str, str], Any]:
+    """Bodies that the server has answered with, by method and path; of each list one row."""
+    found: dict[str, Any] = json.loads(_ANSWERS.read_text(encoding="utf-8"))
+    return {(method, path): body for (method, path), body in ((key.split(" "), body) for key, body in found.items())}
+
 
 TAGS: Final[Mapping[str, str]] = {
     "admission-checks": "What has to agree before a workload is admitted (Kueue's AdmissionCheck).",

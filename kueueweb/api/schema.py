@@ -1,7 +1,7 @@
 """The OpenAPI document: what every operation has in common, said once."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,7 @@ from rest_framework.permissions import SAFE_METHODS
 
 from accounts.api.permissions import Scoped
 from accounts.api.scope import DRY_RUN
-from kueueweb.api.examples import ERRORS, REQUESTS, TAGS
+from kueueweb.api.examples import ERRORS, REQUESTS, TAGS, answers
 from scheduler.live.shapes import FRAMES
 
 
@@ -193,7 +193,17 @@ def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any
     result["tags"] = [{"name": tag, "description": TAGS[tag]} for tag in sorted(used)]
     for (method, path), example in REQUESTS.items():
         result["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example
+    for (method, path), body in answers().items():
+        success_of(result["paths"][path][method])["example"] = body
     return result
+
+
+def success_of(operation: Mapping[str, Any]) -> dict[str, Any]:
+    """What an operation's document says of the JSON that it answers with when all is well."""
+    responses = operation["responses"]
+    code = min(code for code in responses if code.startswith("2") and "content" in responses[code])
+    content: dict[str, Any] = responses[code]["content"]["application/json"]
+    return content
 
 
 def add_live_frames(result: Any, generator: Any, request: Any, public: bool) -> Any:

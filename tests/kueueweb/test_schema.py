@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from kueueweb.api.examples import ERRORS, REQUESTS, TAGS
+from kueueweb.api.examples import ERRORS, REQUESTS, TAGS, answers
+from kueueweb.api.schema import success_of
 from tests.api_client import schema
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
@@ -49,6 +50,19 @@ def test_examples_of_requests_have_the_shape_that_the_schema_asks_for(method: st
     document = json.loads(json.dumps(schema(), default=str))
     content = document["paths"][path][method]["requestBody"]["content"]["application/json"]
     Draft202012Validator({**content["schema"], "components": document["components"]}).validate(content["example"])
+
+
+def test_examples_of_answers_have_the_shape_that_the_schema_promises() -> None:
+    """A19. They were answers once; what has become of the address since is what this holds them against."""
+    document = json.loads(json.dumps(schema(), default=str))
+    assert len(answers()) > 50
+    for (method, path), example in answers().items():
+        content = success_of(document["paths"][path][method])
+        assert content["example"] == example
+        mistakes = Draft202012Validator({**content["schema"], "components": document["components"]}).iter_errors(
+            example
+        )
+        assert [f"{method} {path}: {mistake.message}" for mistake in mistakes] == []
 
 
 @pytest.mark.parametrize("code", ERRORS)

@@ -6927,6 +6927,45 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 34,
+                     *           "at": "2026-11-22T22:44:10.591326Z",
+                     *           "username": "",
+                     *           "credential": "",
+                     *           "process": "manage.py serve of kueueweb (database account kueueweb)",
+                     *           "address": "",
+                     *           "user_agent": "",
+                     *           "request_id": "",
+                     *           "request": "",
+                     *           "verb": "create",
+                     *           "kind": "RoleBinding",
+                     *           "cluster": "default",
+                     *           "namespace": "",
+                     *           "name": "binding-1",
+                     *           "before": null,
+                     *           "after": {
+                     *             "name": "binding-1",
+                     *             "role": "viewer",
+                     *             "group": "students",
+                     *             "cohort": "",
+                     *             "labels": {},
+                     *             "username": "",
+                     *             "namespace": "",
+                     *             "annotations": {},
+                     *             "api_version": "",
+                     *             "applied_set": "",
+                     *             "deletion_requested_at": null
+                     *           },
+                     *           "reason": "",
+                     *           "message": ""
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
                 };
             };
@@ -7887,6 +7926,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": "86d5f1f0-adc2-4b0a-a60b-58f991aed52c",
+                     *           "name": "token-1",
+                     *           "created": "2026-11-22T22:44:10.525523Z",
+                     *           "expiry": "2027-02-20T22:44:10.525181Z",
+                     *           "scope": "administer",
+                     *           "namespaces": [],
+                     *           "clusters": [],
+                     *           "last_used": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedTokenList"];
                 };
             };
@@ -8307,6 +8363,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "mode": "schedule",
+                     *           "problems": [
+                     *             {
+                     *               "reason": "NoScheduler",
+                     *               "message": "No scheduler leads: nothing is decided."
+                     *             }
+                     *           ],
+                     *           "last_event_at": null,
+                     *           "push": {
+                     *             "unpushed": 0,
+                     *             "refused": 0,
+                     *             "lag_seconds": 0
+                     *           },
+                     *           "pending": 2,
+                     *           "held": 0,
+                     *           "reserving": 0,
+                     *           "admitted": 0,
+                     *           "nodes": 2,
+                     *           "devices": 2,
+                     *           "devices_in_use": 0,
+                     *           "scarcest": {
+                     *             "flavor": "default-flavor",
+                     *             "resource": "cpu",
+                     *             "nominal": 20000,
+                     *             "used": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedClusterOverviewList"];
                 };
             };
@@ -8390,6 +8482,78 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "7a879db1-2986-423b-bb23-fdf24728fe18",
+                     *           "name": "queue-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 3,
+                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "cohort": "cohort-0",
+                     *           "resource_groups": [
+                     *             {
+                     *               "covered_resources": [
+                     *                 "cpu"
+                     *               ],
+                     *               "flavors": [
+                     *                 {
+                     *                   "name": "default-flavor",
+                     *                   "resources": [
+                     *                     {
+                     *                       "name": "cpu",
+                     *                       "nominal_quota": "10",
+                     *                       "borrowing_limit": null,
+                     *                       "lending_limit": null
+                     *                     }
+                     *                   ]
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "queueing_strategy": "BestEffortFIFO",
+                     *           "namespace_selector": {},
+                     *           "flavor_fungibility": {
+                     *             "when_can_borrow": "MayStopSearch",
+                     *             "when_can_preempt": "TryNextFlavor",
+                     *             "preference": ""
+                     *           },
+                     *           "preemption": {
+                     *             "within_cluster_queue": "Never",
+                     *             "reclaim_within_cohort": "Never",
+                     *             "borrow_within_cohort": {
+                     *               "policy": "Never",
+                     *               "max_priority_threshold": null
+                     *             }
+                     *           },
+                     *           "admission_checks": [],
+                     *           "stop_policy": "None",
+                     *           "fair_weight": "1",
+                     *           "admission_mode": "",
+                     *           "preempt_for_devices": false,
+                     *           "preemption_protection": {},
+                     *           "node_quotas": [],
+                     *           "pending": 2,
+                     *           "reserving": 0,
+                     *           "admitted": 0,
+                     *           "conditions": [
+                     *             {
+                     *               "type": "Active",
+                     *               "status": "True",
+                     *               "reason": "Ready",
+                     *               "message": "Can admit new workloads",
+                     *               "last_transition_time": "2026-11-22T22:44:09.797934Z"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedClusterQueueStatusList"];
                 };
             };
@@ -8471,6 +8635,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "7a879db1-2986-423b-bb23-fdf24728fe18",
+                     *       "name": "queue-0",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 3,
+                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "deletion_requested_at": null,
+                     *       "cohort": "cohort-0",
+                     *       "resource_groups": [
+                     *         {
+                     *           "covered_resources": [
+                     *             "cpu"
+                     *           ],
+                     *           "flavors": [
+                     *             {
+                     *               "name": "default-flavor",
+                     *               "resources": [
+                     *                 {
+                     *                   "name": "cpu",
+                     *                   "nominal_quota": "10",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "queueing_strategy": "BestEffortFIFO",
+                     *       "namespace_selector": {},
+                     *       "flavor_fungibility": {
+                     *         "when_can_borrow": "MayStopSearch",
+                     *         "when_can_preempt": "TryNextFlavor",
+                     *         "preference": ""
+                     *       },
+                     *       "preemption": {
+                     *         "within_cluster_queue": "Never",
+                     *         "reclaim_within_cohort": "Never",
+                     *         "borrow_within_cohort": {
+                     *           "policy": "Never",
+                     *           "max_priority_threshold": null
+                     *         }
+                     *       },
+                     *       "admission_checks": [],
+                     *       "stop_policy": "None",
+                     *       "fair_weight": "1",
+                     *       "admission_mode": "",
+                     *       "preempt_for_devices": false,
+                     *       "preemption_protection": {},
+                     *       "node_quotas": [],
+                     *       "pending": 2,
+                     *       "reserving": 0,
+                     *       "admitted": 0,
+                     *       "conditions": [
+                     *         {
+                     *           "type": "Active",
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can admit new workloads",
+                     *           "last_transition_time": "2026-11-22T22:44:09.797934Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
@@ -8877,6 +9108,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "7a879db1-2986-423b-bb23-fdf24728fe18",
+                     *       "name": "queue-0",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 4,
+                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "deletion_requested_at": null,
+                     *       "cohort": "cohort-0",
+                     *       "resource_groups": [
+                     *         {
+                     *           "covered_resources": [
+                     *             "cpu"
+                     *           ],
+                     *           "flavors": [
+                     *             {
+                     *               "name": "default-flavor",
+                     *               "resources": [
+                     *                 {
+                     *                   "name": "cpu",
+                     *                   "nominal_quota": "10",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "queueing_strategy": "BestEffortFIFO",
+                     *       "namespace_selector": {},
+                     *       "flavor_fungibility": {
+                     *         "when_can_borrow": "MayStopSearch",
+                     *         "when_can_preempt": "TryNextFlavor",
+                     *         "preference": ""
+                     *       },
+                     *       "preemption": {
+                     *         "within_cluster_queue": "Never",
+                     *         "reclaim_within_cohort": "Never",
+                     *         "borrow_within_cohort": {
+                     *           "policy": "Never",
+                     *           "max_priority_threshold": null
+                     *         }
+                     *       },
+                     *       "admission_checks": [],
+                     *       "stop_policy": "Hold",
+                     *       "fair_weight": "1",
+                     *       "admission_mode": "",
+                     *       "preempt_for_devices": false,
+                     *       "preemption_protection": {},
+                     *       "node_quotas": [],
+                     *       "pending": 1,
+                     *       "reserving": 0,
+                     *       "admitted": 0,
+                     *       "conditions": [
+                     *         {
+                     *           "type": "Active",
+                     *           "status": "False",
+                     *           "reason": "Stopped",
+                     *           "message": "Can't admit new workloads: it is stopped (Hold)",
+                     *           "last_transition_time": "2026-11-22T22:44:20.739401Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
@@ -9249,6 +9547,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "name": "default",
+                     *           "mode": "schedule",
+                     *           "serves_kueue_objects": false,
+                     *           "device_binding": "bind",
+                     *           "accepts_workloads_from": [],
+                     *           "server_url": "",
+                     *           "configuration": {},
+                     *           "created_at": "2026-11-22T22:44:09.667906Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedClusterList"];
                 };
             };
@@ -9533,6 +9848,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "512c1541-9975-415c-ab0b-a07e236be697",
+                     *           "name": "cohort-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "parent": "root",
+                     *           "resource_groups": [],
+                     *           "fair_weight": "1",
+                     *           "preemption_protection": {},
+                     *           "node_quotas": []
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedCohortList"];
                 };
             };
@@ -10006,7 +10343,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "parent_name": "ai"
+                 *       "parent": "ai"
                  *     }
                  */
                 "application/json": components["schemas"]["PatchedCohortRequest"];
@@ -10020,6 +10357,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "512c1541-9975-415c-ab0b-a07e236be697",
+                     *       "name": "cohort-0",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "deletion_requested_at": null,
+                     *       "parent": "ai",
+                     *       "resource_groups": [],
+                     *       "fair_weight": "1",
+                     *       "preemption_protection": {},
+                     *       "node_quotas": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Cohort"];
                 };
             };
@@ -10386,6 +10740,68 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "source": "rows",
+                     *       "time": "2026-11-22T22:44:18.019806Z",
+                     *       "cohorts": [
+                     *         {
+                     *           "name": "root",
+                     *           "weighted_share": 0,
+                     *           "usage": [
+                     *             {
+                     *               "flavor": "default-flavor",
+                     *               "resource": "cpu",
+                     *               "subtree_quota": 20000,
+                     *               "used": 0
+                     *             }
+                     *           ],
+                     *           "cohorts": [
+                     *             {
+                     *               "name": "cohort-0",
+                     *               "weighted_share": 0,
+                     *               "usage": [
+                     *                 {
+                     *                   "flavor": "default-flavor",
+                     *                   "resource": "cpu",
+                     *                   "subtree_quota": 10000,
+                     *                   "used": 0
+                     *                 }
+                     *               ],
+                     *               "cohorts": [],
+                     *               "cluster_queues": [
+                     *                 {
+                     *                   "name": "queue-0",
+                     *                   "cohort": "cohort-0",
+                     *                   "active": true,
+                     *                   "reason": "Ready",
+                     *                   "message": "Can admit new workloads",
+                     *                   "pending": 2,
+                     *                   "inadmissible": 0,
+                     *                   "reserving": 0,
+                     *                   "admitted": 0,
+                     *                   "weighted_share": 0,
+                     *                   "usage": [
+                     *                     {
+                     *                       "flavor": "default-flavor",
+                     *                       "resource": "cpu",
+                     *                       "nominal": 10000,
+                     *                       "borrowing_limit": null,
+                     *                       "lending_limit": null,
+                     *                       "used": 0,
+                     *                       "borrowed": 0
+                     *                     }
+                     *                   ]
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "cluster_queues": []
+                     *         }
+                     *       ],
+                     *       "cluster_queues": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["CohortTree"];
                 };
             };
@@ -10479,6 +10895,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 1,
+                     *           "decided_at": "2026-01-05T09:00:00Z",
+                     *           "epoch": 1,
+                     *           "cycle": 1,
+                     *           "action": "Admit",
+                     *           "namespace": "team-a",
+                     *           "workload_name": "w-1",
+                     *           "workload_uid": "18f0651f-cfba-49c8-bdc1-d648a1f0883b",
+                     *           "reason": "x",
+                     *           "message": "",
+                     *           "detail": {},
+                     *           "cluster": "default",
+                     *           "cluster_queue": ""
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedDecisionList"];
                 };
             };
@@ -10569,6 +11007,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "workload": "team-a/w-0",
+                     *           "namespace": "team-a",
+                     *           "pod_set": "",
+                     *           "replica": 0,
+                     *           "container": "",
+                     *           "source": "decided",
+                     *           "memory_mib": 1,
+                     *           "cores_percent": 1,
+                     *           "id": 1,
+                     *           "node": "node-0",
+                     *           "device": "GPU-0",
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "cluster": "default"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedDeviceAllocationList"];
                 };
             };
@@ -10734,6 +11194,52 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "uuid": "GPU-0",
+                     *           "index": 0,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 100,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "node-0",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "team-a/w-0",
+                     *               "namespace": "team-a",
+                     *               "pod_set": "",
+                     *               "replica": 0,
+                     *               "container": "",
+                     *               "source": "decided",
+                     *               "memory_mib": 1,
+                     *               "cores_percent": 1
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedDeviceList"];
                 };
             };
@@ -10813,6 +11319,47 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "uuid": "GPU-0",
+                     *       "index": 0,
+                     *       "vendor": "NVIDIA",
+                     *       "type": "",
+                     *       "mode": "",
+                     *       "numa": 0,
+                     *       "healthy": true,
+                     *       "cordoned": false,
+                     *       "draining": false,
+                     *       "slots": 10,
+                     *       "memory_mib": 100,
+                     *       "cores_percent": 100,
+                     *       "missing_since": null,
+                     *       "used_slots": 0,
+                     *       "used_memory_mib": 0,
+                     *       "used_cores_percent": 0,
+                     *       "cluster": "default",
+                     *       "node": "node-0",
+                     *       "slices": [
+                     *         {
+                     *           "workload": "team-a/w-0",
+                     *           "namespace": "team-a",
+                     *           "pod_set": "",
+                     *           "replica": 0,
+                     *           "container": "",
+                     *           "source": "decided",
+                     *           "memory_mib": 1,
+                     *           "cores_percent": 1
+                     *         }
+                     *       ],
+                     *       "units": {
+                     *         "device": "device",
+                     *         "parts": "slots",
+                     *         "cores_unit": "%",
+                     *         "cores": 100,
+                     *         "used_cores": 0
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Device"];
                 };
             };
@@ -10898,6 +11445,47 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "uuid": "GPU-0",
+                     *       "index": 0,
+                     *       "vendor": "NVIDIA",
+                     *       "type": "",
+                     *       "mode": "",
+                     *       "numa": 0,
+                     *       "healthy": true,
+                     *       "cordoned": true,
+                     *       "draining": false,
+                     *       "slots": 10,
+                     *       "memory_mib": 100,
+                     *       "cores_percent": 100,
+                     *       "missing_since": null,
+                     *       "used_slots": 0,
+                     *       "used_memory_mib": 0,
+                     *       "used_cores_percent": 0,
+                     *       "cluster": "default",
+                     *       "node": "node-0",
+                     *       "slices": [
+                     *         {
+                     *           "workload": "team-a/w-0",
+                     *           "namespace": "team-a",
+                     *           "pod_set": "",
+                     *           "replica": 0,
+                     *           "container": "",
+                     *           "source": "decided",
+                     *           "memory_mib": 1,
+                     *           "cores_percent": 1
+                     *         }
+                     *       ],
+                     *       "units": {
+                     *         "device": "device",
+                     *         "parts": "slots",
+                     *         "cores_unit": "%",
+                     *         "cores": 100,
+                     *         "used_cores": 0
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Device"];
                 };
             };
@@ -11171,6 +11759,82 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": {
+                     *         "devices": 2,
+                     *         "idle_milli": 2000,
+                     *         "fragmented_milli": null,
+                     *         "unused_devices": 2,
+                     *         "largest": [
+                     *           {
+                     *             "vendor": "NVIDIA",
+                     *             "type": "",
+                     *             "count": 1,
+                     *             "fits": true,
+                     *             "memory_mib": 100,
+                     *             "cores_percent": 100,
+                     *             "node": "node-0"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "flavors": {
+                     *         "default-flavor": {
+                     *           "devices": 2,
+                     *           "idle_milli": 2000,
+                     *           "fragmented_milli": null,
+                     *           "unused_devices": 2,
+                     *           "largest": [
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "",
+                     *               "count": 1,
+                     *               "fits": true,
+                     *               "memory_mib": 100,
+                     *               "cores_percent": 100,
+                     *               "node": "node-0"
+                     *             }
+                     *           ]
+                     *         }
+                     *       },
+                     *       "nodes": {
+                     *         "node-0": {
+                     *           "devices": 1,
+                     *           "idle_milli": 1000,
+                     *           "fragmented_milli": null,
+                     *           "unused_devices": 1,
+                     *           "largest": [
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "",
+                     *               "count": 1,
+                     *               "fits": true,
+                     *               "memory_mib": 100,
+                     *               "cores_percent": 100,
+                     *               "node": "node-0"
+                     *             }
+                     *           ]
+                     *         },
+                     *         "node-1": {
+                     *           "devices": 1,
+                     *           "idle_milli": 1000,
+                     *           "fragmented_milli": null,
+                     *           "unused_devices": 1,
+                     *           "largest": [
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "",
+                     *               "count": 1,
+                     *               "fits": true,
+                     *               "memory_mib": 100,
+                     *               "cores_percent": 100,
+                     *               "node": "node-1"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Fragmentation"];
                 };
             };
@@ -11262,6 +11926,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "since": "2026-11-22T21:44:15Z",
+                     *       "until": "2026-11-22T22:44:30Z",
+                     *       "step": 15,
+                     *       "times": [
+                     *         1795383855,
+                     *         1795383870,
+                     *         1795383885,
+                     *         1795383900
+                     *       ],
+                     *       "series": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["History"];
                 };
             };
@@ -11346,6 +12024,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "ac057736-e203-4a4b-82df-0e96824e2003",
+                     *           "name": "limits-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "namespace": "team-a",
+                     *           "limits": []
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedLimitRangeList"];
                 };
             };
@@ -11982,6 +12679,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "df177252-43f4-408b-a291-fca409cbb22a",
+                     *           "name": "local-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "namespace": "team",
+                     *           "cluster_queue": "queue-0",
+                     *           "stop_policy": "None",
+                     *           "fair_weight": "1",
+                     *           "pending": 0,
+                     *           "reserving": 0,
+                     *           "admitted": 0,
+                     *           "conditions": [
+                     *             {
+                     *               "type": "Active",
+                     *               "status": "True",
+                     *               "reason": "Ready",
+                     *               "message": "Can submit new workloads to ClusterQueue",
+                     *               "last_transition_time": "2026-11-22T22:44:09.858734Z"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedLocalQueueStatusList"];
                 };
             };
@@ -14557,6 +15287,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "59b130eb-a48d-4b7e-9967-c9c6d597980a",
+                     *           "name": "team-a",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deletion_requested_at": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedObjectList"];
                 };
             };
@@ -15191,6 +15938,45 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "name": "node-0",
+                     *           "labels": {},
+                     *           "taints": [],
+                     *           "ready": true,
+                     *           "conditions": [],
+                     *           "unschedulable": false,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "updated_at": "2026-11-22T22:44:09.872112Z",
+                     *           "cluster": "default",
+                     *           "capacity": {},
+                     *           "allocatable": {},
+                     *           "foreign_usage": {},
+                     *           "device_totals": {
+                     *             "devices": 1,
+                     *             "slots": 10,
+                     *             "memory_mib": 100,
+                     *             "cores_percent": 100,
+                     *             "used_slots": 0,
+                     *             "used_memory_mib": 0,
+                     *             "used_cores_percent": 0
+                     *           },
+                     *           "requested": {
+                     *             "pods": "2",
+                     *             "cpu": "2m"
+                     *           },
+                     *           "flavors": [
+                     *             "default-flavor"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedPlacedNodeList"];
                 };
             };
@@ -15270,6 +16056,81 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "name": "node-0",
+                     *       "labels": {},
+                     *       "taints": [],
+                     *       "ready": true,
+                     *       "conditions": [],
+                     *       "unschedulable": false,
+                     *       "cordoned": false,
+                     *       "draining": false,
+                     *       "created_at": "2026-01-05T09:00:00Z",
+                     *       "updated_at": "2026-11-22T22:44:09.872112Z",
+                     *       "cluster": "default",
+                     *       "capacity": {},
+                     *       "allocatable": {},
+                     *       "foreign_usage": {},
+                     *       "device_totals": {
+                     *         "devices": 1,
+                     *         "slots": 10,
+                     *         "memory_mib": 100,
+                     *         "cores_percent": 100,
+                     *         "used_slots": 0,
+                     *         "used_memory_mib": 0,
+                     *         "used_cores_percent": 0
+                     *       },
+                     *       "requested": {
+                     *         "pods": "2",
+                     *         "cpu": "2m"
+                     *       },
+                     *       "flavors": [
+                     *         "default-flavor"
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "uuid": "GPU-0",
+                     *           "index": 0,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 100,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "node-0",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "team-a/w-0",
+                     *               "namespace": "team-a",
+                     *               "pod_set": "",
+                     *               "replica": 0,
+                     *               "container": "",
+                     *               "source": "decided",
+                     *               "memory_mib": 1,
+                     *               "cores_percent": 1
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["PlacedNodeDetail"];
                 };
             };
@@ -15360,6 +16221,81 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "name": "node-0",
+                     *       "labels": {},
+                     *       "taints": [],
+                     *       "ready": true,
+                     *       "conditions": [],
+                     *       "unschedulable": false,
+                     *       "cordoned": true,
+                     *       "draining": true,
+                     *       "created_at": "2026-01-05T09:00:00Z",
+                     *       "updated_at": "2026-11-22T22:44:09.872112Z",
+                     *       "cluster": "default",
+                     *       "capacity": {},
+                     *       "allocatable": {},
+                     *       "foreign_usage": {},
+                     *       "device_totals": {
+                     *         "devices": 1,
+                     *         "slots": 10,
+                     *         "memory_mib": 100,
+                     *         "cores_percent": 100,
+                     *         "used_slots": 0,
+                     *         "used_memory_mib": 0,
+                     *         "used_cores_percent": 0
+                     *       },
+                     *       "requested": {
+                     *         "pods": "2",
+                     *         "cpu": "2m"
+                     *       },
+                     *       "flavors": [
+                     *         "default-flavor"
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "uuid": "GPU-0",
+                     *           "index": 0,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 100,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "node-0",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "team-a/w-0",
+                     *               "namespace": "team-a",
+                     *               "pod_set": "",
+                     *               "replica": 0,
+                     *               "container": "",
+                     *               "source": "decided",
+                     *               "memory_mib": 1,
+                     *               "cores_percent": 1
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["PlacedNodeDetail"];
                 };
             };
@@ -15482,6 +16418,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "namespace": "team-a",
+                     *           "name": "pod-0",
+                     *           "pod_set": "leader",
+                     *           "replica": 0,
+                     *           "phase": "Pending",
+                     *           "ready": false,
+                     *           "terminating": false,
+                     *           "reason": "",
+                     *           "started_at": null,
+                     *           "workload": "w-0",
+                     *           "requests": {
+                     *             "cpu": "1m"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedNodePodList"];
                 };
             };
@@ -16320,6 +17278,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "unread": 0,
+                     *       "mail_address": "",
+                     *       "mail_is_configured": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["NotificationStatus"];
                 };
             };
@@ -16397,6 +17362,55 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "totals": {
+                     *         "pending": 2,
+                     *         "held": 0,
+                     *         "reserving": 0,
+                     *         "admitted": 0,
+                     *         "finished": 0,
+                     *         "nodes": 2,
+                     *         "devices": 2,
+                     *         "devices_in_use": 0,
+                     *         "slots": 20,
+                     *         "used_slots": 0,
+                     *         "memory_mib": 200,
+                     *         "used_memory_mib": 0,
+                     *         "cores_percent": 200,
+                     *         "used_cores_percent": 0
+                     *       },
+                     *       "health": {
+                     *         "scheduler": {
+                     *           "alive": false,
+                     *           "holder": "",
+                     *           "epoch": 0,
+                     *           "heartbeat_at": null
+                     *         },
+                     *         "watcher": {
+                     *           "alive": false,
+                     *           "last_event_at": null
+                     *         },
+                     *         "job_kinds": {
+                     *           "served": [],
+                     *           "missing": [],
+                     *           "disabled": []
+                     *         },
+                     *         "kueue": {
+                     *           "alive": false,
+                     *           "holder": "",
+                     *           "renewed_at": null
+                     *         },
+                     *         "other_kueueweb": ""
+                     *       },
+                     *       "pending_by_reason": [
+                     *         {
+                     *           "reason": "PendingEvaluation",
+                     *           "count": 2
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Overview"];
                 };
             };
@@ -16603,6 +17617,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "currency": "",
+                     *       "prices": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Prices"];
                 };
             };
@@ -18167,6 +19187,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "since": "2026-10-23T22:44:19.170413Z",
+                     *       "until": "2026-11-22T22:44:19.170413Z",
+                     *       "columns": [
+                     *         {
+                     *           "name": "namespace",
+                     *           "title": "Namespace",
+                     *           "kind": "text"
+                     *         }
+                     *       ],
+                     *       "rows": [],
+                     *       "totals": {
+                     *         "held_device_hours": 0,
+                     *         "idle_device_hours": 0,
+                     *         "unmeasured_device_hours": 0,
+                     *         "idle_cost": 0
+                     *       },
+                     *       "currency": "",
+                     *       "by": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Report"];
                     "text/csv": string;
                 };
@@ -18251,6 +19293,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "e209c93d-c6c9-4c88-bc7e-a39ad7182fcc",
+                     *           "name": "default-flavor",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "node_labels": {},
+                     *           "node_taints": [],
+                     *           "tolerations": [],
+                     *           "topology": "",
+                     *           "quota_only": false,
+                     *           "capacity": [
+                     *             {
+                     *               "resource": "cpu",
+                     *               "promised": 20000,
+                     *               "allocatable": 0,
+                     *               "used_by_others": 0,
+                     *               "exceeded": true,
+                     *               "followed_by": []
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedResourceFlavorList"];
                 };
             };
@@ -18882,6 +19956,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "cb340b2b-a087-467c-9b6e-a187c50f6e81",
+                     *           "name": "quota-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "namespace": "team-a",
+                     *           "hard": {},
+                     *           "scopes": [],
+                     *           "scope_selector": {}
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedResourceQuotaList"];
                 };
             };
@@ -19516,6 +20611,29 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "",
+                     *           "uid": "bda5447e-de7b-40f9-b5cd-22645b4856a8",
+                     *           "name": "alice-binding",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-11-22T22:44:09.762051Z",
+                     *           "deletion_requested_at": null,
+                     *           "user": "alice",
+                     *           "group": "",
+                     *           "role": "admin",
+                     *           "in_namespace": "",
+                     *           "cohort": "",
+                     *           "every_cluster": true
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedRoleBindingList"];
                 };
             };
@@ -19597,6 +20715,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "b8095728-9cec-48fa-b408-33b7e4f3c9c5",
+                     *       "name": "binding-0",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-22T22:44:10.332578Z",
+                     *       "deletion_requested_at": null,
+                     *       "user": "",
+                     *       "group": "students",
+                     *       "role": "viewer",
+                     *       "in_namespace": "",
+                     *       "cohort": "",
+                     *       "every_cluster": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["RoleBinding"];
                 };
             };
@@ -20146,6 +21282,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "8dd21b85-7c41-4ff6-ba64-1b2940ef990f",
+                     *           "name": "runtime-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "handler": "",
+                     *           "pod_overhead": {},
+                     *           "scheduling": {}
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedRuntimeClassList"];
                 };
             };
@@ -20776,6 +21932,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 2,
+                     *           "epoch": 1,
+                     *           "number": 1,
+                     *           "started_at": "2026-01-05T09:00:00Z",
+                     *           "duration_seconds": 1,
+                     *           "heads": 1,
+                     *           "admitted": 1,
+                     *           "preempted": 0,
+                     *           "inadmissible": 0
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedSchedulingCycleList"];
                 };
             };
@@ -20940,6 +22114,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "description": "",
+                     *           "created_at": "2026-11-22T22:44:10.303806Z",
+                     *           "name": "machine-0"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedServiceAccountList"];
                 };
             };
@@ -21250,6 +22436,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": "1644c584-72e8-4232-a489-0ada5ed92e5c",
+                     *           "name": "",
+                     *           "created": "2026-11-22T22:44:10.321554Z",
+                     *           "expiry": "2027-02-20T22:44:10.321156Z",
+                     *           "scope": "administer",
+                     *           "namespaces": [],
+                     *           "clusters": [],
+                     *           "last_used": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedTokenList"];
                 };
             };
@@ -21554,6 +22757,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "authenticated": true,
+                     *       "user": {
+                     *         "username": "alice",
+                     *         "is_cluster_admin": true,
+                     *         "may_use_admin": false
+                     *       },
+                     *       "roles": [
+                     *         {
+                     *           "role": "admin",
+                     *           "namespace": null,
+                     *           "cohort": null,
+                     *           "cluster": null
+                     *         }
+                     *       ],
+                     *       "clusters": [
+                     *         {
+                     *           "name": "default",
+                     *           "mode": "schedule"
+                     *         }
+                     *       ],
+                     *       "login_methods": {
+                     *         "password": true,
+                     *         "provider": null
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Session"];
                 };
             };
@@ -21633,6 +22864,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "since": "2026-11-21T22:44:19.497036Z",
+                     *       "agreement": null,
+                     *       "totals": {
+                     *         "agreed": 0,
+                     *         "differed": 0,
+                     *         "their_reservations": 0,
+                     *         "our_reservations": 0,
+                     *         "their_preemptions": 0,
+                     *         "our_preemptions": 0,
+                     *         "unfinished": 0
+                     *       },
+                     *       "points": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Shadow"];
                 };
             };
@@ -21802,6 +23049,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "76e2c62d-8925-4a9b-a9fd-901ab448417b",
+                     *           "name": "topology-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "levels": [
+                     *             "rack"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedTopologyList"];
                 };
             };
@@ -22432,6 +23699,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "username": "alice",
+                     *           "origin": "local",
+                     *           "is_active": true,
+                     *           "is_superuser": false,
+                     *           "email": "",
+                     *           "groups": [],
+                     *           "last_login": null,
+                     *           "created_at": "2026-11-22T22:44:09.744077Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedUserRowList"];
                 };
             };
@@ -23019,6 +24303,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "edaa2dc5-d06e-4fc6-b791-302d13cb7985",
+                     *           "name": "class-0",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 1,
+                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "deletion_requested_at": null,
+                     *           "value": 0,
+                     *           "description": ""
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedWorkloadPriorityClassList"];
                 };
             };
@@ -23680,6 +24983,57 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 2,
+                     *           "uid": "18f0651f-cfba-49c8-bdc1-d648a1f0883b",
+                     *           "namespace": "team-a",
+                     *           "name": "w-1",
+                     *           "queue_name": "local-0",
+                     *           "priority": 0,
+                     *           "status": "Pending",
+                     *           "active": true,
+                     *           "reason": "PendingEvaluation",
+                     *           "message": "Workload is pending evaluation in the scheduling queue",
+                     *           "created_at": "2026-11-22T22:44:10.396405Z",
+                     *           "queued_at": "2026-11-22T22:44:10.396405Z",
+                     *           "quota_reserved_at": null,
+                     *           "admitted_at": null,
+                     *           "evicted_at": null,
+                     *           "finished_at": null,
+                     *           "requeue_at": null,
+                     *           "submitted_by": "",
+                     *           "never_preempt": false,
+                     *           "maximum_execution_seconds": null,
+                     *           "labels": {},
+                     *           "cluster_queue": "queue-0",
+                     *           "priority_class": "",
+                     *           "cluster": "default",
+                     *           "owner": null,
+                     *           "pod_sets": [
+                     *             {
+                     *               "name": "leader",
+                     *               "count": 1,
+                     *               "min_count": null,
+                     *               "requests": {
+                     *                 "cpu": "1m"
+                     *               },
+                     *               "admitted_count": null,
+                     *               "flavors": {},
+                     *               "resource_usage": {},
+                     *               "topology_request": {},
+                     *               "topology_assignment": null,
+                     *               "reclaimable_count": 0,
+                     *               "node_selector": {}
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedWorkloadList"];
                 };
             };
@@ -23787,6 +25141,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "workloads": [
+                     *         {
+                     *           "id": 3,
+                     *           "uid": "f93f7228-a9d7-49e4-b134-e928c9a1ac2e",
+                     *           "namespace": "team-a",
+                     *           "name": "train"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Created"];
                 };
             };
@@ -23912,6 +25278,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "uid": "c9618b1d-6e00-4b0b-ac3b-09000aebd501",
+                     *       "namespace": "team-a",
+                     *       "name": "w-0",
+                     *       "queue_name": "local-0",
+                     *       "priority": 0,
+                     *       "status": "Pending",
+                     *       "active": true,
+                     *       "reason": "PendingEvaluation",
+                     *       "message": "Workload is pending evaluation in the scheduling queue",
+                     *       "created_at": "2026-11-22T22:44:09.935710Z",
+                     *       "queued_at": "2026-11-22T22:44:09.935710Z",
+                     *       "quota_reserved_at": null,
+                     *       "admitted_at": null,
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 2,
+                     *       "deletion_requested_at": null,
+                     *       "resource_version": "889.1782.889",
+                     *       "cluster_queue": "queue-0",
+                     *       "priority_class": "",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "leader",
+                     *           "count": 1,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "1m"
+                     *           },
+                     *           "admitted_count": null,
+                     *           "flavors": {},
+                     *           "resource_usage": {},
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "",
+                     *           "replica": 0,
+                     *           "container": "",
+                     *           "memory_mib": 1,
+                     *           "cores_percent": 1,
+                     *           "uuid": "GPU-0",
+                     *           "node": "node-0"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                     "application/x-ndjson": components["schemas"]["WatchEvent"];
                 };
@@ -24387,6 +25820,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 1,
+                     *           "at": "2026-11-22T22:44:09.935710Z",
+                     *           "type": "Normal",
+                     *           "reason": "Created",
+                     *           "message": "",
+                     *           "actor": "x"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedWorkloadEventList"];
                 };
             };
@@ -24467,6 +25915,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "state": "NotQueued",
+                     *       "rule": "Queueing",
+                     *       "reason": "",
+                     *       "message": "Not evaluated yet.",
+                     *       "remedy": "",
+                     *       "cluster_queue": "",
+                     *       "strict": false,
+                     *       "position": 0,
+                     *       "waiting": 0,
+                     *       "ahead": [],
+                     *       "contenders": [],
+                     *       "flavors": [],
+                     *       "queue_holders": [],
+                     *       "workload_holders": [],
+                     *       "victims": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Explanation"];
                 };
             };
@@ -24666,6 +26133,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "outcome": "NoDevicesRequested",
+                     *       "message": "The workload asks for no device.",
+                     *       "moves": [],
+                     *       "placement": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["MoveAdvice"];
                 };
             };
@@ -24752,6 +26227,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "name": "pod-0",
+                     *           "uid": "",
+                     *           "pod_set": "leader",
+                     *           "replica": 0,
+                     *           "phase": "Pending",
+                     *           "ready": false,
+                     *           "terminating": false,
+                     *           "reason": "",
+                     *           "message": "",
+                     *           "restarts": 0,
+                     *           "containers": [],
+                     *           "started_at": null,
+                     *           "finished_at": null,
+                     *           "node": "node-0",
+                     *           "devices": []
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedPodList"];
                 };
             };
@@ -25261,6 +26760,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changed": [
+                     *         {
+                     *           "namespace": "team-a",
+                     *           "name": "train"
+                     *         }
+                     *       ],
+                     *       "skipped": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Changed"];
                 };
             };
@@ -25406,6 +26916,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "total": 3,
+                     *       "groups": [
+                     *         {
+                     *           "value": "Finished",
+                     *           "count": 2
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadCounts"];
                 };
             };
@@ -25499,6 +27020,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changed": [
+                     *         {
+                     *           "namespace": "team-a",
+                     *           "name": "w-0"
+                     *         }
+                     *       ],
+                     *       "skipped": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Changed"];
                 };
             };
@@ -25629,6 +27161,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changed": [
+                     *         {
+                     *           "namespace": "team-a",
+                     *           "name": "train"
+                     *         }
+                     *       ],
+                     *       "skipped": [
+                     *         {
+                     *           "namespace": "team-a",
+                     *           "name": "none",
+                     *           "reason": "NotFound",
+                     *           "message": "There is no Workload team-a/none."
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Changed"];
                 };
             };
@@ -25879,6 +27429,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changed": [
+                     *         {
+                     *           "namespace": "team-a",
+                     *           "name": "train"
+                     *         }
+                     *       ],
+                     *       "skipped": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Changed"];
                 };
             };
