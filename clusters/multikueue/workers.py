@@ -34,6 +34,10 @@ _WORKLOADS: Final = KUEUE_KINDS["Workload"]
 _pool: Final = ThreadPoolExecutor(_MAX_WORKERS, thread_name_prefix="multikueue")
 
 
+_Jobs = dict[str, dict[tuple[str, str], JsonObject]]
+"""Kind -> (namespace, name) -> the job in the worker, of the kinds that were listed."""
+
+
 @dataclass(slots=True)
 class Task:
     """What a worker is told about one workload, and what came of it.
@@ -91,9 +95,10 @@ class Worker:
 
     def act(self, tasks: Sequence[Task], now: float) -> None:
         """Do what each task says; one that is refused holds up no other."""
+        jobs: _Jobs = {}
         for task in tasks:
             try:
-                self._do(task)
+                self._do(task, jobs)
             except ClusterError as error:
                 task.error = str(error)
                 if error.status == 0:
@@ -114,7 +119,7 @@ class Worker:
         self.error, self.failures, self._resource = error, self.failures + 1, None
         self.not_before = now + _FIRST_WAIT * 2 ** min(self.failures - 1, _MAX_DOUBLINGS)
 
-    def _do(self, task: Task) -> None:
+    def _do(self, task: Task, jobs: _Jobs) -> None:
         resource = self._served()
         namespace, _, name = task.key.partition("/")
         if task.remove is not None:
@@ -124,7 +129,7 @@ class Worker:
         if task.change is not None:
             self._client.patch(resource, namespace, name, task.change)
         for kind, manifest in task.run:
-            job = self._job(kind, manifest, make=task.makes)
+            job = self._job(kind, manifest, jobs, make=task.makes)
             if job is not None:
                 task.found.append(job)
 
@@ -138,15 +143,22 @@ class Worker:
         else:
             task.created = True
 
-    def _job(self, kind: JobKind, manifest: JsonObject, *, make: bool) -> JsonObject | None:
+    def _job(self, kind: JobKind, manifest: JsonObject, jobs: _Jobs, *, make: bool) -> JsonObject | None:
         """The job, made if it is to be and is not there. Raises ClusterError where another one has its name."""
+        if kind.kind not in jobs:  # all of the kind in one list: many run here, and each is looked at in each pass
+            found = self._client.list(kind.resource, label_selector=f"{MULTIKUEUE_ORIGIN}={self.origin}").items
+            jobs[kind.kind] = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in found}
         metadata = manifest["metadata"]
-        there = self._client.get(kind.resource, metadata["namespace"], metadata["name"])
-        if there is None:
-            return self._client.create(kind.resource, manifest) if make else None
-        if not is_ours(there, self.origin):
-            raise ClusterError(409, "AlreadyExists", f"another {kind.kind} {metadata['name']} is in worker {self.name}")
-        return there
+        there = jobs[kind.kind].get((metadata["namespace"], metadata["name"]))
+        if there is not None or not make:
+            return there
+        try:
+            return self._client.create(kind.resource, manifest)
+        except ClusterError as error:
+            if not error.conflict:
+                raise
+            text = f"another {kind.kind} {metadata['name']} is in worker {self.name}"
+            raise ClusterError(409, "AlreadyExists", text) from error
 
     def _remove(self, resource: Kind, copy: Copy, *, keep_job: bool) -> None:
         """First the job, which ends with its pods; then the copy."""

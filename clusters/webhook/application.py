@@ -28,6 +28,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _MAX_BODY_BYTES: Final = 7 * 1024 * 1024
 """Two objects of etcd's size limit, with room to spare."""
 _THREADS: Final = 8
+ANSWER_SECONDS: Final = 4.0
+"""Below the limit that its configuration gives it: a database that hangs is an answer, not a silence."""
 _HEALTH: Final = ("/healthz", "/readyz")
 _SECONDS: Final = Histogram(
     "kueueweb_webhook_seconds",
@@ -41,12 +43,13 @@ class WebhookApplication:
     """ASGI 3: POST of an AdmissionReview to each of the rules' paths, of a ConversionReview to `/convert`; GET
     /healthz, /readyz and /metrics.
 
-    What can't be answered for lack of the database or the cluster is a 500: the failurePolicy of the webhook's
-    configuration decides then, as if nobody had been there.
+    What can't be answered for lack of the database or the cluster, or not in time, is a 500: the failurePolicy of the
+    webhook's configuration decides then, as if nobody had been there.
     """
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, admission: Admission, answer_seconds: float = ANSWER_SECONDS) -> None:
         self._admission = admission
+        self._answer_seconds = answer_seconds
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="review")
         self._connections: dict[int, BaseDatabaseWrapper] = {}
 
@@ -85,7 +88,12 @@ class WebhookApplication:
         if body is None:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the limit is {_MAX_BODY_BYTES} bytes".encode()
         answer = self._convert if path == CONVERT else self._review
-        return await asyncio.get_running_loop().run_in_executor(self._threads, answer, path, body)
+        asked = asyncio.get_running_loop().run_in_executor(self._threads, answer, path, body)
+        try:
+            return await asyncio.wait_for(asked, self._answer_seconds)
+        except TimeoutError:
+            _log.error("A review of %s is not answered in %s s", path, self._answer_seconds)
+            return HTTPStatus.INTERNAL_SERVER_ERROR, b"the database or the cluster does not answer in time"
 
     @staticmethod
     def _convert(path: str, body: bytes) -> tuple[int, bytes]:

@@ -24,7 +24,7 @@ from queues.manifests import kueue_keys as keys
 
 NAME: Final = "admission.kueueweb.io"
 """Of both configurations. Webhooks are called in the order of these names: this is before HAMi's."""
-_TIMEOUT_SECONDS: Final = 5
+TIMEOUT_SECONDS: Final = 5
 _NEVER: Final = ("kube-system", "kube-public", "kube-node-lease")
 """Namespaces that no webhook may bring to a standstill."""
 _POLICIES: Final = {"queued": ("Exists", "Fail"), "others": ("DoesNotExist", "Ignore")}
@@ -112,7 +112,7 @@ def _webhooks(name: str, path: str, operations: _Operations, target: Target) -> 
             "objectSelector": _expression(keys.QUEUE_NAME, operator),
             "rules": rules,
             "sideEffects": "None",
-            "timeoutSeconds": _TIMEOUT_SECONDS,
+            "timeoutSeconds": TIMEOUT_SECONDS,
         }
         for which, (operator, policy) in _POLICIES.items()
     ]
@@ -136,7 +136,7 @@ def _kueue_webhook(path: str, kinds: Sequence[str], operations: Sequence[str], t
         "matchPolicy": "Equivalent",
         "rules": [rule],
         "sideEffects": "None",
-        "timeoutSeconds": _TIMEOUT_SECONDS,
+        "timeoutSeconds": TIMEOUT_SECONDS,
     }
 
 

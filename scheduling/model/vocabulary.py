@@ -243,6 +243,9 @@ class ClusterQueueReason(StrEnum):
     FLAVOR_NOT_FOUND = "FlavorNotFound"
     ADMISSION_CHECK_NOT_FOUND = "AdmissionCheckNotFound"
     ADMISSION_CHECK_INACTIVE = "AdmissionCheckInactive"
+    MULTIPLE_MULTIKUEUE_ADMISSION_CHECKS = "MultipleMultiKueueAdmissionChecks"
+    MULTIKUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR = "MultiKueueAdmissionCheckAppliedPerFlavor"
+    MULTIKUEUE_WITH_PROVISIONING_REQUEST = "MultiKueueWithProvisioningRequest"
     TOPOLOGY_NOT_FOUND = "TopologyNotFound"
     COHORT_CYCLE = "CohortCycle"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import PreemptionProtection
 from scheduling.model.vocabulary import ClusterQueueReason, StopPolicy
 from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.second_pass import MULTIKUEUE, PROVISIONING
 from scheduling.state.state import State
 
 Root = tuple[str, str]
@@ -120,13 +123,7 @@ class Hierarchy:
         missing = [name for name in flavors if name not in state.flavors]
         if missing:
             found.append((ClusterQueueReason.FLAVOR_NOT_FOUND, f"flavors not found: {', '.join(missing)}"))
-        checks = [rule.name for rule in spec.admission_checks]
-        missing = [name for name in checks if name not in state.checks]
-        if missing:
-            found.append((ClusterQueueReason.ADMISSION_CHECK_NOT_FOUND, f"checks not found: {', '.join(missing)}"))
-        inactive = [name for name in checks if name in state.checks and not state.checks[name].active]
-        if inactive:
-            found.append((ClusterQueueReason.ADMISSION_CHECK_INACTIVE, f"inactive checks: {', '.join(inactive)}"))
+        found += self._check_problems(spec)
         topologies = [t for name in flavors if name in state.flavors and (t := state.flavors[name].topology_name)]
         missing = [name for name in topologies if name not in state.topologies]
         if missing:
@@ -134,3 +131,27 @@ class Hierarchy:
         if spec.cohort_name in state.tree.cyclic:
             found.append((ClusterQueueReason.COHORT_CYCLE, f"cohort {spec.cohort_name} is in or below a cycle"))
         return found
+
+    def _check_problems(self, spec: ClusterQueue) -> Iterator[tuple[ClusterQueueReason, str]]:
+        """Of its admission checks. One check of MultiKueue chooses the cluster, for all flavors and by itself."""
+        known = self._state.checks
+        missing = [rule.name for rule in spec.admission_checks if rule.name not in known]
+        if missing:
+            yield ClusterQueueReason.ADMISSION_CHECK_NOT_FOUND, f"checks not found: {', '.join(missing)}"
+        rules = [rule for rule in spec.admission_checks if rule.name in known]
+        inactive = [rule.name for rule in rules if not known[rule.name].active]
+        if inactive:
+            yield ClusterQueueReason.ADMISSION_CHECK_INACTIVE, f"inactive checks: {', '.join(inactive)}"
+        of_multikueue = [rule for rule in rules if known[rule.name].controller_name == MULTIKUEUE]
+        names = ", ".join(rule.name for rule in of_multikueue)
+        if len(of_multikueue) > 1:
+            text = f"more than one check of MultiKueue: {names}"
+            yield ClusterQueueReason.MULTIPLE_MULTIKUEUE_ADMISSION_CHECKS, text
+        per_flavor = [rule.name for rule in of_multikueue if rule.on_flavors]
+        if per_flavor:
+            text = f"checks of MultiKueue for some flavors only: {', '.join(per_flavor)}"
+            yield ClusterQueueReason.MULTIKUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR, text
+        provisioning = [rule.name for rule in rules if known[rule.name].controller_name == PROVISIONING]
+        if of_multikueue and provisioning:
+            text = f"checks of MultiKueue beside those that provision nodes: {names}, {', '.join(provisioning)}"
+            yield ClusterQueueReason.MULTIKUEUE_WITH_PROVISIONING_REQUEST, text

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
 import pytest
 
 from accounts.models import Cluster, ClusterMode
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject, Listing, TokenBucket, connect
+from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS
+from clusters.leases import LeaseWatch
 from clusters.reflector import Reflector
 from clusters.sync.watcher import Watcher
+from clusters.webhook.admission import Admission
+from clusters.webhook.application import ANSWER_SECONDS, WebhookApplication
+from clusters.webhook.configurations import TIMEOUT_SECONDS
 from queues.models import ClusterQueue, Workload
 from tests.clusters.kueue_cluster import KueueCluster
 from tests.clusters.served_cluster import ServedCluster, configure
 from tests.clusters.system import System, gpu_job
 from tests.clusters.test_observe import configure as configure_kueue
+from tests.clusters.webhook.served import FixedSurroundings
 from tests.simulated_cluster import ServerThread, make_simulated
 
 JOBS = JOB_KINDS["Job"].resource
@@ -194,3 +202,70 @@ def test_a_kind_that_goes_and_comes_back(server: ServerThread) -> None:
     served.cluster.refresh_from_db()
     assert "Cohort" in served.cluster.missing_kinds
     assert ClusterQueue.objects.get().cohort_name == "company"
+
+
+class HangingSurroundings(FixedSurroundings):
+    """As if each question to the database hung until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(NO_CLUSTER)
+        self.let_go = threading.Event()
+
+    def observes_only(self) -> bool:
+        self.let_go.wait(60)
+        return True
+
+
+async def answered(application: WebhookApplication, path: str, method: str, body: bytes = b"") -> int:
+    """The status that the API server gets."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await application({"type": "http", "path": path, "method": method}, receive, send)
+    return int(sent[0]["status"])
+
+
+def test_a_database_that_hangs_is_an_answer_of_the_webhook() -> None:
+    """More reviews hung than it has threads: none was answered any more, and the API server waited its whole limit."""
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "team", "name": "train"}, "spec": {}}
+    request = {
+        "uid": "1",
+        "kind": {"group": "batch", "version": "v1", "kind": "Job"},
+        "namespace": "team",
+        "name": "train",
+        "operation": "CREATE",
+        "userInfo": {"username": "alice"},
+        "object": job,
+    }
+    body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    surroundings = HangingSurroundings()
+    application = WebhookApplication(Admission(surroundings), answer_seconds=0.2)
+
+    async def ask() -> list[int]:
+        hanging = await asyncio.gather(*(answered(application, "/mutate/jobs", "POST", body) for _ in range(12)))
+        healthy = await answered(application, "/healthz", "GET")
+        surroundings.let_go.set()
+        return [*hanging, healthy]
+
+    # A 500 is for the failurePolicy: closed for what names a queue, open for all else.
+    assert asyncio.run(ask()) == [500] * 12 + [200]
+    patient = WebhookApplication(Admission(surroundings), answer_seconds=30)
+    assert asyncio.run(answered(patient, "/mutate/jobs", "POST", body)) == 200
+    assert ANSWER_SECONDS < TIMEOUT_SECONDS
+
+
+@pytest.mark.parametrize("written", ["1999-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"])
+def test_the_clock_of_a_leases_holder_is_not_compared_with_ours(written: str) -> None:
+    """A holder whose clock is years off lives while its lease changes, and is dead when it does not."""
+    now = 100.0
+    watch = LeaseWatch(lambda: now)
+    spec = {"holderIdentity": "kueue-1", "renewTime": written}
+    assert watch.look({"spec": spec}) == 0
+    now += 40
+    assert watch.look({"spec": spec}) == 40
+    assert watch.look({"spec": {**spec, "renewTime": written.replace("00:00:00", "00:00:10")}}) == 0

@@ -144,6 +144,36 @@ def test_t62_a_missing_or_inactive_check_stops_the_queue() -> None:
     assert admissions(cycle(builder.world)) == ["w"]
 
 
+MK, PR = "kueue.x-k8s.io/multikueue", "kueue.x-k8s.io/provisioning-request"
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ({"east": (MK, ())}, "Ready"),
+        ({"east": (MK, ()), "west": (MK, ())}, "MultipleMultiKueueAdmissionChecks"),
+        ({"east": (MK, ("default",))}, "MultiKueueAdmissionCheckAppliedPerFlavor"),
+        ({"east": (MK, ()), "nodes": (PR, ())}, "MultiKueueWithProvisioningRequest"),
+        ({"nodes": (PR, ("default",)), "other": (PR, ())}, "Ready"),
+    ],
+)
+def test_a_queue_has_one_check_of_multikueue_for_all_flavors_and_alone(
+    rules: dict[str, tuple[str, tuple[str, ...]]], reason: str
+) -> None:
+    builder = Builder()
+    listed = tuple(AdmissionCheckRule(name, flavors) for name, (_, flavors) in rules.items())
+    builder.queue("q", {"default": 4}, admission_checks=listed)
+    for name, (controller, _) in rules.items():
+        builder.world.set_admission_check(AdmissionCheck(name, controller))
+    status = builder.world.cluster_queue_status("q")
+    assert (status.reason, status.active) == (reason, reason == "Ready")
+    if reason != "Ready":
+        assert "east" in status.message
+    for name in rules:
+        builder.world.set_admission_check(AdmissionCheck(name, "example.com/other"))
+    assert builder.world.cluster_queue_status("q").active
+
+
 def test_t63_blocked_admission_holds_the_whole_scheduler_until_pods_are_ready() -> None:
     builder = Builder(wait_for_pods_ready=WaitForPodsReady(block_admission=True))
     builder.queue("a", {"default": 4}).queue("b", {"default": 4})

@@ -9,11 +9,15 @@ import orjson
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, PODS, SECRETS
+from clusters.client import NAMESPACES, PODS, SECRETS, TokenBucket, connect
+from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.status import check_statuses
+from clusters.multikueue.workers import Task, Worker
+from clusters.simulated.api.resources import BY_KIND, crd_of
 from queues.models import AdmissionCheck, Job, MultiKueueCluster, MultiKueueConfig, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold
-from tests.clusters.multikueue.workers import JOBS, Manager, manager_of
+from tests.clusters.multikueue.workers import CRDS, JOBS, Manager, manager_of
+from tests.clusters.operated_jobs import operated_job
 from tests.factories import make_node
 from tests.simulated_cluster import job, pod
 
@@ -226,6 +230,68 @@ def test_pods_wait_at_their_gate_here_and_run_there(manager: Manager) -> None:
     manager.turn(3)
     assert manager.row.status == "Finished"
     assert manager.workers["west"].client.get(PODS, "team", "single") is None
+
+
+def test_a_job_set_runs_in_its_worker_and_shows_that_here(manager: Manager) -> None:
+    """Of a kind that an operator brings, to the manager as to the workers."""
+    resource = JOB_KINDS["JobSet"].resource
+    for client in (manager.client, *(worker.client for worker in manager.workers.values())):
+        client.create(CRDS, crd_of(BY_KIND[resource.api_version, resource.kind]))
+    Cluster.objects.update(served_kinds=["JobSet"])
+    manager.submit(operated_job("JobSet"))
+    manager.turn(2)
+    manager.admit("west")
+    manager.turn(3)
+    assert manager.check == ("Ready", 'The workload got reservation on "west"')
+    assert manager.with_copy() == {"west"}
+    west = manager.workers["west"].client
+    there = west.get(resource, "team", "train")
+    assert there is not None
+    assert there["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] == manager.row.name
+    assert "managedBy" not in there["spec"], "its own controller runs it there"
+    west.patch(resource, "team", "train", {"spec": {"suspend": False}})
+    west.patch(resource, "team", "train", {"status": {"restarts": 3}}, subresource="status")
+    manager.turn()
+    here = manager.client.get(resource, "team", "train")
+    assert here is not None
+    assert here["spec"]["managedBy"] == "kueue.x-k8s.io/multikueue"
+    assert here["status"]["restarts"] == 3
+    manager.say("west", Finished="Succeeded")
+    manager.turn(3)
+    assert (manager.row.status, west.get(resource, "team", "train")) == ("Finished", None)
+
+
+class CountedBucket(TokenBucket):
+    """Lets every request through, and counts them."""
+
+    def __init__(self) -> None:
+        super().__init__(10_000, 10_000)
+        self.requests = 0
+
+    def take(self) -> None:
+        self.requests += 1
+        super().take()
+
+
+def test_many_running_jobs_are_read_in_one_list(manager: Manager) -> None:
+    """It was one request for each of them, in each pass."""
+    west = manager.workers["west"]
+    label = {"kueue.x-k8s.io/multikueue-origin": "multikueue"}
+    tasks = []
+    for index in range(5):
+        name = f"train-{index}"
+        wanted = {**job(name), "metadata": {"name": name, "namespace": "team", "labels": label}}
+        tasks.append(Task(f"team/{name}", run=[(JOB_KINDS["Job"], wanted)]))
+    bucket = CountedBucket()
+    worker = Worker("west", "", connect(west.server.url, bucket), "multikueue")
+    worker.act(tasks, manager.seconds)
+    assert [len(task.found) for task in tasks] == [1] * 5
+    assert len(west.jobs()) == 5
+    before = bucket.requests
+    again = [Task(task.key, run=task.run, makes=False) for task in tasks]
+    worker.act(again, manager.seconds)
+    assert [task.found[0]["metadata"]["name"] for task in again] == [f"train-{index}" for index in range(5)]
+    assert bucket.requests - before == 1
 
 
 def test_leftovers_of_ours_go_and_those_of_others_stay(manager: Manager) -> None:

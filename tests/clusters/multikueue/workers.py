@@ -22,7 +22,7 @@ from tests.factories import START, make_cluster, make_cluster_queue
 from tests.simulated_cluster import ServerThread, job, make_simulated
 
 JOBS = JOB_KINDS["Job"].resource
-_CRDS = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CRDS = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 V1BETA2 = "kueue.x-k8s.io/v1beta2"
 
 
@@ -35,7 +35,7 @@ class KueueWorker:
         self.client = connect(server.url, TokenBucket(10_000, 10_000))
         self.workloads = Kind(version, "Workload", "workloads")
         found = next(each for each in RESOURCES if (each.api_version, each.kind) == (version, "Workload"))
-        self.client.create(_CRDS, crd_of(found))
+        self.client.create(CRDS, crd_of(found))
         self.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
 
     def copies(self) -> list[JsonObject]:

@@ -2,6 +2,7 @@ import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
+import { NodeLink } from "@/components/object-links";
 import { renderPart } from "@/test-render";
 import { type DataColumn, DataTable, type DataTableProps } from "./data-table";
 
@@ -88,4 +89,18 @@ it("selects one row, all rows that are loaded, and none again", async () => {
   expect(chosen.textContent).toBe("row-0,row-1,row-2");
   await user.click(all);
   expect(chosen.textContent).toBe("");
+});
+
+it("says whose a row is where rows are of several clusters, and its links lead there", async () => {
+  const columns: DataColumn<Row>[] = [
+    { id: "name", header: "Name", cell: ({ row }) => <NodeLink name={row.original.name} /> },
+  ];
+  await renderPart(
+    <Table columns={columns} rows={rows(2)} clusterOf={({ name }) => (name === "row-0" ? "east" : "west")} />,
+  );
+  expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Name", "Cluster"]);
+  expect(screen.getAllByRole("link").map((link) => link.getAttribute("href"))).toEqual([
+    "/nodes/row-0?cluster=east",
+    "/nodes/row-1?cluster=west",
+  ]);
 });
