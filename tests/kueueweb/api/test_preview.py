@@ -156,3 +156,20 @@ def test_who_may_not_change_a_queue_may_not_try(cluster: Cluster, bob: SchemaCli
 def test_without_being_asked_no_effects_are_tried(cluster: Cluster, alice: SchemaClient) -> None:
     make_queue(cluster)
     assert preview(alice, QUEUE % 6).json()["effects"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("{kind: ClusterQueue, metadata: {name: absent}}", 404),
+        ("{kind: ClusterQueue, metadata: [main]}", 404),
+        ("{kind: LocalQueue, metadata: {name: local}}", 404),
+        ("{kind: Nothing, metadata: {name: main}}", 400),
+        ("{metadata: {name: main}}", 400),
+        ('{kind: ClusterQueue, metadata: {name: "a\\0b"}}', 400),
+    ],
+)
+def test_only_what_is_there_is_deleted(cluster: Cluster, alice: SchemaClient, text: str, status: int) -> None:
+    make_queue(cluster)
+    answer: Any = alice.generic("POST", "/api/v1/preview/?delete=true", text, content_type="application/yaml")
+    assert answer.status_code == status, answer.content
