@@ -59,11 +59,12 @@ function edit(onClose = vi.fn()) {
   );
 }
 
-const quotaField = () =>
-  screen.findByRole("textbox", { name: "Nominal quota of nvidia.com/total-gpumem, flavor v100" });
-const saveButton = () => screen.getByRole<HTMLButtonElement>("button", { name: "Save" });
+// By label and text: asking for roles computes the style of each of the dialog's hundreds of elements.
+const quotaField = () => screen.findByLabelText("Nominal quota of nvidia.com/total-gpumem, flavor v100");
+const saveButton = () => screen.getByText("Save").closest("button") as HTMLButtonElement;
+const changeTables = () => screen.getAllByLabelText("Changes");
 const ready = () =>
-  vi.waitFor(() => expect(saveButton().disabled).toBe(false), { timeout: 15_000, interval: 200 });
+  vi.waitFor(() => expect(saveButton().disabled).toBe(false), { timeout: 30_000, interval: 200 });
 
 // A dialog of thirty fields takes jsdom seconds on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -82,11 +83,9 @@ it("says what changes and who would start, and saves only what was read (D6)", a
   expect(saveButton().disabled).toBe(true);
   const user = userEvent.setup();
   fireEvent.change(field, { target: { value: "16384" } });
-  expect(screen.getByRole<HTMLTextAreaElement>("textbox", { name: /Manifest/ }).value).toContain(
-    'nominalQuota: "16384"',
-  );
+  expect(screen.getByLabelText<HTMLTextAreaElement>(/Manifest/).value).toContain('nominalQuota: "16384"');
   await ready();
-  expect(within(screen.getByRole("table", { name: "Changes" })).getByText("16384 (16 GiB)")).toBeDefined();
+  expect(within(changeTables()[0] as HTMLElement).getByText("16384 (16 GiB)")).toBeDefined();
   expect(screen.getByRole("status").textContent).toContain("1 workload would start: team/large");
   await user.click(saveButton());
   await vi.waitFor(() => expect(onClose).toHaveBeenCalled());
@@ -123,8 +122,7 @@ it("shows what somebody else changed and who, and carries one's own change over 
   await user.click(saveButton());
   const alert = await screen.findByText(/Somebody changed it meanwhile/);
   expect(screen.getByText(/modified by alice/)).toBeDefined();
-  const tables = screen.getAllByRole("table", { name: "Changes" });
-  expect(within(tables[0] as HTMLElement).getByText("spec.stopPolicy")).toBeDefined();
+  expect(within(changeTables()[0] as HTMLElement).getByText("spec.stopPolicy")).toBeDefined();
   expect(alert).toBeDefined();
   expect(onClose).not.toHaveBeenCalled();
 
@@ -154,9 +152,9 @@ it("creates only what is not there yet, and puts the server's fault at its field
     </ClusterProvider>,
   );
   const user = userEvent.setup();
-  fireEvent.change(await screen.findByRole("textbox", { name: "Fair weight" }), { target: { value: "2" } });
-  expect(await screen.findByText("It would be refused", undefined, { timeout: 15_000 })).toBeDefined();
-  const name = screen.getByRole("textbox", { name: "Name" });
+  fireEvent.change(await screen.findByLabelText("Fair weight"), { target: { value: "2" } });
+  expect(await screen.findByText("It would be refused", undefined, { timeout: 30_000 })).toBeDefined();
+  const name = screen.getByLabelText(/^Name/);
   expect(name.getAttribute("aria-invalid")).toBe("true");
   const made: Manifest = {
     apiVersion: "kueue.x-k8s.io/v1beta2",
