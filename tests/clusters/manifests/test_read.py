@@ -85,6 +85,17 @@ def test_a_misspelt_kind_is_suggested() -> None:
     assert refused.errors[0].remedy.startswith('Did you mean "ClusterQueue"?')
 
 
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [("rbac.authorization.k8s.io/v1", "ClusterRole"), ("kind.x-k8s.io/v1alpha4", "Cluster"), ("a.io/v1", "Workloads")],
+)
+def test_a_kind_of_another_group_is_no_misspelt_one_of_ours(version: str, kind: str) -> None:
+    """A24."""
+    (error,) = refusal(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n").errors
+    assert "Did you mean" not in error.remedy
+    assert "Leave it out of this call. Supported are " in error.remedy
+
+
 def test_an_unknown_version_names_those_that_are_taken() -> None:
     (error,) = refusal("apiVersion: kueue.x-k8s.io/v1\nkind: Cohort\nmetadata: {name: a}\n").errors
     assert error.path == "apiVersion"
