@@ -50,6 +50,24 @@ def test_nodes_are_found_and_sorted_and_the_address_keeps_it(page: Page, log_in:
     expect(rows).to_have_count(3)
 
 
+def test_all_clusters_have_a_line_and_lists_say_whose_a_row_is(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    admin.submit("in-a-cluster")
+    log_in("admin")
+    page.goto("/?cluster=*")
+    line = page.get_by_role("table", name="Clusters").get_by_role("row", name=re.compile("^default "))
+    expect(line).to_contain_text("Schedule")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="GPUs").click()
+    expect(page.get_by_text("This page shows one cluster")).to_be_visible()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Workloads").click()
+    table = page.get_by_role("table", name="Workloads")
+    expect(table.get_by_role("columnheader", name="Cluster", exact=True)).to_be_visible()
+    table.get_by_role("link", name=re.compile("in-a-cluster")).first.click()
+    expect(page).to_have_url(re.compile("/workloads/ai-research/.*in-a-cluster.*cluster=default"))
+    expect(page.get_by_role("heading", name=re.compile("in-a-cluster"), level=1)).to_be_visible()
+
+
 def test_a_tenant_sees_nodes_and_only_its_own_pods(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
     admin.submit("not-yours")
     log_in("operator")
