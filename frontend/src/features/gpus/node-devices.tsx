@@ -2,7 +2,7 @@
 
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Group, Text } from "@mantine/core";
+import { Group, Text, VisuallyHidden } from "@mantine/core";
 import { memo } from "react";
 import type { LiveDevice } from "@/api/types";
 import { Icon } from "@/components/icon";
@@ -113,10 +113,10 @@ function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
       type="button"
       className={classes.device}
       data-state={gpuState(device)}
-      aria-label={describe(entry)}
       onClick={() => onOpen(entry.uuid)}
     >
-      {/* The label says all of this in words: who hears it needs no digits of their own. */}
+      {/* This says all of it in words: who hears it needs no digits of their own. */}
+      <VisuallyHidden>{describe(entry)}</VisuallyHidden>
       <span className={classes.deviceHead} aria-hidden>
         <b>{device.index}</b>
         {!device.health && (
