@@ -1,7 +1,9 @@
 """The filters of lists; each is an exact match unless it says otherwise."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from django import forms
 from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
 
@@ -13,6 +15,32 @@ _STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
 
 class _ManyChoices(filters.BaseInFilter, filters.ChoiceFilter):  # type: ignore[misc]  # the library is not typed
     """Several values, separated by commas."""
+
+
+_TIMES: Final[Mapping[str, str]] = {"": "created_at", "admitted_": "admitted_at", "finished_": "finished_at"}
+"""What the ranges `since` and `until` are of, by what stands before these words."""
+
+
+def _start(prefix: str, of: str) -> filters.IsoDateTimeFilter:
+    return filters.IsoDateTimeFilter(field_name=_TIMES[prefix], lookup_expr="gte", help_text=f"{of} from then on.")
+
+
+def _end(prefix: str, of: str) -> filters.IsoDateTimeFilter:
+    return filters.IsoDateTimeFilter(field_name=_TIMES[prefix], lookup_expr="lt", help_text=f"{of} before.")
+
+
+class _WorkloadForm(forms.Form):
+    """Refuses a range that ends before it begins: it would find nothing, whatever there is."""
+
+    def clean(self) -> dict[str, Any]:
+        """The values; each range that is reversed or empty is a mistake of its `since`."""
+        found: dict[str, Any] = super().clean() or {}
+        for prefix in _TIMES:
+            since, until = found.get(f"{prefix}since"), found.get(f"{prefix}until")
+            if since is not None and until is not None and since >= until:
+                rule = f"{since.isoformat()} is not before {prefix}until, {until.isoformat()}."
+                self.add_error(f"{prefix}since", rule)
+        return found
 
 
 class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
@@ -30,11 +58,16 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     node = filters.CharFilter(method="on_node", help_text="With a pod that lives on this node.")
     resource = filters.CharFilter(method="asking_for", help_text="That ask for some of this resource.")
     label = filters.CharFilter(method="with_label", help_text="`key`, or `key=value`: a label of the workload.")
-    since = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte", help_text="Submitted from then on.")
-    until = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt", help_text="Submitted before.")
+    since = _start("", "Submitted")
+    until = _end("", "Submitted")
+    admitted_since = _start("admitted_", "Admitted")
+    admitted_until = _end("admitted_", "Admitted")
+    finished_since = _start("finished_", "Ended")
+    finished_until = _end("finished_", "Ended")
 
     class Meta:
         model = Workload
+        form = _WorkloadForm
         fields: list[str] = []
 
     def search_key(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:

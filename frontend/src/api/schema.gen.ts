@@ -24933,11 +24933,19 @@ export interface operations {
         parameters: {
             query?: {
                 active?: boolean;
+                /** @description Admitted from then on. */
+                admitted_since?: string;
+                /** @description Admitted before. */
+                admitted_until?: string;
                 /** @description The cursor `next` of a page. */
                 after?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
+                /** @description Ended from then on. */
+                finished_since?: string;
+                /** @description Ended before. */
+                finished_until?: string;
                 /** @description `key`, or `key=value`: a label of the workload. */
                 label?: string;
                 /** @description How many rows at most. */
@@ -26872,11 +26880,19 @@ export interface operations {
         parameters: {
             query?: {
                 active?: boolean;
+                /** @description Admitted from then on. */
+                admitted_since?: string;
+                /** @description Admitted before. */
+                admitted_until?: string;
                 /** @description What to count by. */
                 by?: "cluster" | "cluster_queue" | "local_queue" | "namespace" | "priority_class" | "reason" | "status" | "submitted_by";
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
+                /** @description Ended from then on. */
+                finished_since?: string;
+                /** @description Ended before. */
+                finished_until?: string;
                 /** @description `key`, or `key=value`: a label of the workload. */
                 label?: string;
                 local_queue?: string;

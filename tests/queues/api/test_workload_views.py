@@ -1,5 +1,6 @@
 """Workloads over REST: submission whole or not at all, lists, detail, events; each within the user's namespaces."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -262,6 +263,41 @@ def test_filters_by_what_it_runs_on_and_asks_for(alice: SchemaClient, local_queu
     assert names(alice.get(URL, {"until": "2026-01-05T09:00:01Z"})) == ["old"]
     assert names(alice.get(URL, {"since": "2026-01-05T09:00:01Z"})) == ["serve", "train"]
     assert alice.get(f"{URL}counts/", {"node": "n1"}).json()["total"] == 1
+
+
+def test_filters_by_when_it_was_admitted_and_ended(alice: SchemaClient, local_queue: LocalQueue) -> None:
+    """D12: ranges of time, their beginning within and their end not, in the list and in the counts."""
+    alice.post(URL, [workload("early"), workload("late"), workload("waits")])
+    hour = timedelta(hours=1)
+    Workload.objects.filter(name="early").update(admitted_at=EPOCH, finished_at=EPOCH + hour)
+    Workload.objects.filter(name="late").update(admitted_at=EPOCH + hour)
+    nine, ten, eleven = "2026-01-05T09:00:00Z", "2026-01-05T10:00:00Z", "2026-01-05T11:00:00Z"
+    for asked, expected in (
+        ({"admitted_since": nine}, ["late", "early"]),
+        ({"admitted_since": nine, "admitted_until": ten}, ["early"]),
+        ({"admitted_since": ten}, ["late"]),
+        ({"admitted_since": "2026-01-05T12:00:00+02:00"}, ["late"]),
+        ({"finished_since": ten, "finished_until": eleven}, ["early"]),
+        ({"finished_until": ten}, []),
+        ({"admitted_since": nine, "finished_since": ten, "search": "ear"}, ["early"]),
+    ):
+        assert names(alice.get(URL, asked)) == expected, asked
+        assert alice.get(f"{URL}counts/", asked).json()["total"] == len(expected), asked
+
+
+@pytest.mark.parametrize("address", [URL, f"{URL}counts/"])
+@pytest.mark.parametrize("prefix", ["", "admitted_", "finished_"])
+def test_refuses_ranges_that_are_none(alice: SchemaClient, prefix: str, address: str) -> None:
+    reversed_ = {f"{prefix}since": "2026-01-05T10:00:00Z", f"{prefix}until": "2026-01-05T09:00:00Z"}
+    malformed = {f"{prefix}until": "yesterday"}
+    for asked, name, rule in (
+        (reversed_, "since", f"2026-01-05T10:00:00+00:00 is not before {prefix}until, 2026-01-05T09:00:00+00:00."),
+        (malformed, "until", "must be a time of RFC 3339"),
+    ):
+        response = alice.get(address, asked)
+        assert response.status_code == 400
+        error = response.json()["errors"][0]
+        assert (error["path"], error["rule"]) == (f"{prefix}{name}", rule)
 
 
 @pytest.mark.parametrize(
