@@ -7,7 +7,7 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import { basePath } from "@/lib/url/base-path";
-import type { WorkloadFilters, WorkloadGroup } from "@/lib/url/workload-filters";
+import { filterQuery, type WorkloadFilters, type WorkloadGroup } from "@/lib/url/workload-filters";
 import { after, answer, api } from "./client";
 import type { paths } from "./schema.gen";
 
@@ -35,19 +35,12 @@ type WorkloadOrdering = NonNullable<
 const NEWEST_FIRST: WorkloadOrdering = "-id";
 
 /** All that match, in the order of a column: the newest first without one. */
-export function workloadsQuery(
-  cluster: string,
-  { status, ...filters }: WorkloadFilters,
-  sort: string = NEWEST_FIRST,
-) {
+export function workloadsQuery(cluster: string, filters: WorkloadFilters, sort: string = NEWEST_FIRST) {
   return infiniteQueryOptions({
-    queryKey: [
-      ...workloadKeys.list(cluster, status === undefined ? filters : { status, ...filters }),
-      sort,
-    ] as const,
+    queryKey: [...workloadKeys.list(cluster, filters), sort] as const,
     queryFn: ({ pageParam, signal }) => {
       const ordering = sort as WorkloadOrdering;
-      const query = { cluster, ordering, ...filters, ...(status === undefined ? {} : { status: [status] }) };
+      const query = { cluster, ordering, ...filterQuery(filters, Date.now()) };
       return answer(
         api.GET("/api/v1/workloads/", {
           params: { query: { ...query, ...after(pageParam), limit: PAGE_SIZE } },
@@ -61,15 +54,13 @@ export function workloadsQuery(
 }
 
 /** How many match the filters, by one of them: all of them, not only those that are loaded. */
-export function workloadCountsQuery(
-  cluster: string,
-  by: "status" | WorkloadGroup,
-  { status, ...filters }: WorkloadFilters,
-) {
-  const query = { cluster, by, ...filters, ...(status === undefined ? {} : { status: [status] }) };
+export function workloadCountsQuery(cluster: string, by: "status" | WorkloadGroup, filters: WorkloadFilters) {
   return queryOptions({
-    queryKey: [...workloadKeys.all(cluster), "counts", by, status ?? "", filters] as const,
-    queryFn: ({ signal }) => answer(api.GET("/api/v1/workloads/counts/", { params: { query }, signal })),
+    queryKey: [...workloadKeys.all(cluster), "counts", by, filters] as const,
+    queryFn: ({ signal }) => {
+      const query = { cluster, by, ...filterQuery(filters, Date.now()) };
+      return answer(api.GET("/api/v1/workloads/counts/", { params: { query }, signal }));
+    },
     placeholderData: keepPreviousData,
   });
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countFilters, parseWorkloadFilters, parseWorkloadView } from "./workload-filters";
+import { countFilters, filterQuery, parseWorkloadFilters, parseWorkloadView } from "./workload-filters";
 
 it("takes the filters that the API knows", () => {
   const search = { status: "Pending", namespace: "research", cluster_queue: "gpu", search: "train" };
@@ -29,4 +29,13 @@ it("keeps the order, the groups and the columns that are known", () => {
   const view = { sort: "-priority", group: "namespace", hide: "why,requests" };
   expect(parseWorkloadView({ ...view, search: "x" })).toEqual(view);
   expect(parseWorkloadView({ sort: "bogus", group: "colour", hide: "" })).toEqual({});
+});
+
+it("asks the API for the filters, a range of time among them", () => {
+  const filters = parseWorkloadFilters({ status: "Pending", label: "team", last: "1h", time: "admitted" });
+  expect(filterQuery(filters, Date.parse("2026-01-05T09:00:00Z"))).toEqual({
+    status: ["Pending"],
+    label: "team",
+    admitted_since: "2026-01-05T08:00:00.000Z",
+  });
 });

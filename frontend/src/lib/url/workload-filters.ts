@@ -1,8 +1,9 @@
 /** The filters of the workload list as they stand in the URL and as the API takes them. */
 import { isWorkloadStatus, type WorkloadStatus } from "../words/workload-status";
 import { parseTexts } from "./texts";
+import { parseTimeRange, type TimeQuery, type TimeRange, timeQuery } from "./time-range";
 
-export interface WorkloadFilters {
+export interface WorkloadFilters extends TimeRange {
   status?: WorkloadStatus;
   cluster_queue?: string;
   local_queue?: string;
@@ -32,9 +33,20 @@ const TEXT_FILTERS = [
 
 /** The filters of a URL's search; what is empty or unknown is left out, so that two equal views have equal keys. */
 export function parseWorkloadFilters(search: Record<string, unknown>): WorkloadFilters {
-  const filters: WorkloadFilters = parseTexts(search, TEXT_FILTERS);
+  const filters: WorkloadFilters = { ...parseTexts(search, TEXT_FILTERS), ...parseTimeRange(search) };
   if (isWorkloadStatus(search.status)) filters.status = search.status;
   return filters;
+}
+
+type PlainFilters = Omit<WorkloadFilters, keyof TimeRange | "status">;
+
+/** The filters as the API takes them. */
+export function filterQuery(
+  { status, time, last, since, until, ...plain }: WorkloadFilters,
+  nowMs: number,
+): PlainFilters & TimeQuery & { status?: WorkloadStatus[] } {
+  const range = parseTimeRange({ time, last, since, until });
+  return { ...plain, ...timeQuery(range, nowMs), ...(status === undefined ? {} : { status: [status] }) };
 }
 
 export function countFilters(filters: WorkloadFilters): number {

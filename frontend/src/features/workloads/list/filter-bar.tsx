@@ -9,10 +9,12 @@ import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { workloadCountsQuery } from "@/api/workloads";
 import { ChoiceFilter, FilterRow, LabelFilter, TextFilter } from "@/components/table/filters";
 import { formatCount } from "@/lib/quantity";
+import { parseTimeRange } from "@/lib/url/time-range";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
 import { PENDING_REASONS } from "@/lib/words/pending-reason";
 import { statusLook, WORKLOAD_STATUSES } from "@/lib/words/workload-status";
 import classes from "../workloads.module.css";
+import { TimeFilter } from "./time-filter";
 
 export interface FilterBarProps {
   filters: WorkloadFilters;
@@ -22,6 +24,7 @@ export interface FilterBarProps {
 }
 
 const ALL = "all";
+const NO_TIME = { time: null, last: null, since: null, until: null };
 
 /** The statuses with how many workloads match the other filters. */
 function useStatusChoices({ status: _, ...others }: WorkloadFilters) {
@@ -129,6 +132,10 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
           onChange={(resource) => set({ resource })}
         />
         <LabelFilter value={filters.label} onChange={(label) => set({ label })} />
+        <TimeFilter
+          range={parseTimeRange({ ...filters })}
+          onChange={(range) => set({ ...NO_TIME, ...range })}
+        />
       </FilterRow>
     </div>
   );
