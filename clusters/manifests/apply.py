@@ -29,6 +29,8 @@ from gpus.services.node_manifests import apply_nodes
 from gpus.vendors import VENDORS
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
+from queues.manifests.kueue_keys import QUEUE_NAME
+from queues.models import LocalQueue
 from queues.services.cluster_objects import StoredObjects
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
@@ -239,6 +241,8 @@ class _Call:
                     now=self._now,
                 )
             elif group and name not in JOB_KINDS:
+                if name == "Workload":
+                    self._warn_of_missing_queues(group)
                 done |= self._paired(group, self._store(name, group))
             elif name == _FIRST_JOB_KIND:
                 jobs = [found for found in objects if found.kind.name in JOB_KINDS]
@@ -279,6 +283,7 @@ class _Call:
     def _store_jobs(self, jobs: Sequence[Object]) -> list[Applied]:
         if not jobs:
             return []
+        self._warn_of_missing_queues(jobs)
         return apply_jobs(
             self._cluster,
             [found.submitted for found in jobs],
@@ -287,6 +292,23 @@ class _Call:
             applied_set=self._set,
             now=self._now,
         )
+
+    def _warn_of_missing_queues(self, objects: Sequence[Object]) -> None:
+        """What names a LocalQueue that does not exist is taken, as in Kueue, and waits for it: say so."""
+        named = {(found.meta.namespace, found.submitted.spec.queue_name) for found in objects}
+        known = set(
+            LocalQueue.objects.filter(
+                cluster=self._cluster,
+                namespace__in={namespace for namespace, _ in named},
+                name__in={name for _, name in named},
+            ).values_list("namespace", "name")
+        )
+        for found in objects:
+            namespace, name = found.meta.namespace, found.submitted.spec.queue_name
+            if name and (namespace, name) not in known:
+                field = "spec.queueName" if found.kind.name == "Workload" else f"metadata.labels[{QUEUE_NAME}]"
+                text = f"LocalQueue {name} doesn't exist in namespace {namespace}: nothing starts before it does"
+                found.submitted.report.warn(found.submitted.at(field), text)
 
     def _store_configuration(self, found: Object) -> Applied:
         action = cluster_settings.apply_configuration(self._cluster, found.submitted.spec, applied_set=self._set)

@@ -1,7 +1,8 @@
 """YAML text -> documents of plain JSON values, refusing what a hostile or careless author may write.
 
-The text is read event by event and never composed, so aliases can't expand and depth, number and size are bounded while
-reading. Scalars become what Kubernetes' own YAML reader makes of them: no dates, no base-60 numbers, no NaN.
+The text is read event by event and never composed, so depth, number and size are bounded while reading, and what
+aliases stand for is bounded while it is copied. Scalars become what Kubernetes' own YAML reader makes of them: no
+dates, no base-60 numbers, no NaN. As there, `<<` merges mappings, and a key that is written out wins.
 """
 
 import math
@@ -34,6 +35,10 @@ _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30}|0x[0-9a-fA-F]{1,16}|0o
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,4})?", re.ASCII)
 
 
+_MERGE: Final = "<<"
+_NOTHING: Final = object()
+
+
 class Limits(NamedTuple):
     """What one call may hold."""
 
@@ -41,6 +46,9 @@ class Limits(NamedTuple):
     documents: int = 50_000
     values: int = 4_000_000
     depth: int = 64
+    aliased_values: int = 100_000
+    """Together, in what aliases stand for."""
+    aliased_characters: int = 4 * 2**20
 
 
 NO_MORE_THAN: Final = Limits()
@@ -60,8 +68,8 @@ def read_documents(
 ) -> list[Document]:
     """The documents of a YAML text in order; empty ones are counted but left out.
 
-    Raises `HostileManifest` for aliases, tags and whatever is too large, and `ManifestErrors` for text that is not
-    YAML, for a key that stands twice and for a document that is no mapping.
+    Raises `HostileManifest` for tags and whatever is too large, also once aliases are written out, and
+    `ManifestErrors` for text that is not YAML, for a key that stands twice and for a document that is no mapping.
     """
     reader = _Reader(source, first_index, limits)
     if len(text) > limits.bytes:
@@ -97,14 +105,21 @@ def _plain(text: str) -> Any:
 
 
 class _Frame:
-    """A mapping or list that is being read; `key` is the field whose value comes next, `field` the last of them."""
+    """A mapping or list that is being read; `key` is the field whose value comes next, `field` the last of them.
+    `merged` is what stands at its key `<<`."""
 
-    __slots__ = ("container", "field", "key")
+    __slots__ = ("container", "field", "key", "merged")
 
     def __init__(self, container: dict[str, Any] | list[Any]) -> None:
         self.container = container
         self.key: str | None = None
         self.field = ""
+        self.merged: Any = _NOTHING
+
+    @property
+    def awaits_key(self) -> bool:
+        """Whether a key comes next."""
+        return self.key is None and isinstance(self.container, dict)
 
 
 class _Reader:
@@ -118,6 +133,8 @@ class _Reader:
         self._stack: list[_Frame] = []
         self._root: Any = None
         self._values = 0
+        self._anchors: dict[str, Any] = {}
+        self._aliased_values = self._aliased_characters = 0
 
     def read(self, text: str) -> Iterator[Document]:
         loader = _Loader(text)
@@ -142,6 +159,7 @@ class _Reader:
 
     def _finished(self) -> Iterator[Document]:
         root, self._root = self._root, None
+        self._anchors = {}  # of one document
         if root is not None:
             if not isinstance(root, dict):
                 raise self.malformed("", type(root).__name__, "must be a mapping with apiVersion and kind")
@@ -155,44 +173,89 @@ class _Reader:
     def _take(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.ScalarEvent):
             frame = self._stack[-1] if self._stack else None
-            if frame is not None and frame.key is None and isinstance(frame.container, dict):
-                self._start_field(frame, frame.container, event.value)
+            if frame is not None and frame.awaits_key:
+                self._start_field(frame, event.value, merges=event.value == _MERGE and event.implicit[0])
             else:
-                self._add(self._scalar(event))
+                self._add(self._scalar(event), event.anchor)
         elif isinstance(event, yaml.MappingStartEvent):
             self._open(event, {})
         elif isinstance(event, yaml.SequenceStartEvent):
             self._open(event, [])
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self._stack.pop()
-        elif isinstance(event, yaml.AliasEvent):
-            raise self.hostile(
-                self._path(),
-                f"*{event.anchor}",
-                "YAML anchors and aliases are not supported",
-                "Write the value out in each place.",
-            )
+            self._close()
+        elif isinstance(event, yaml.AliasEvent) and event.anchor is not None:
+            self._take_alias(event.anchor)
 
-    def _start_field(self, frame: _Frame, container: dict[str, Any], key: str) -> None:
-        if key in container:
+    def _take_alias(self, anchor: str) -> None:
+        """Write out what an alias stands for."""
+        if anchor not in self._anchors:
+            raise self.malformed(self._path(), f"*{anchor}", f"Not found: &{anchor} does not stand before its alias")
+        value = self._anchors[anchor]
+        if self._stack and self._stack[-1].awaits_key:
+            raise self.malformed(self._path(), f"*{anchor}", "a key must be a string, not an alias", "Write it out.")
+        if any(frame.container is value for frame in self._stack):
+            raise self.hostile(self._path(), f"*{anchor}", "an alias must not stand inside of what it stands for")
+        self._add(self._copy(value, anchor, len(self._stack)))
+
+    def _copy(self, value: Any, anchor: str, depth: int) -> Any:
+        """A copy of its own, within the limits."""
+        self._aliased_values += 1
+        self._aliased_characters += len(value) if isinstance(value, str) else 0
+        limits = self._limits
+        if self._aliased_values > limits.aliased_values or self._aliased_characters > limits.aliased_characters:
+            rule = (
+                f"aliases must stand for at most {limits.aliased_values} values and {limits.aliased_characters} "
+                "characters in one call"
+            )
+            raise self.hostile(self._path(), f"*{anchor}", rule, "Split it.")
+        if depth > limits.depth:
+            raise self.hostile(self._path(), f"*{anchor}", f"must not nest more than {limits.depth} deep")
+        if isinstance(value, dict):
+            self._aliased_characters += sum(map(len, value))
+            return {key: self._copy(each, anchor, depth + 1) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._copy(each, anchor, depth + 1) for each in value]
+        return value
+
+    def _close(self) -> None:
+        if self._stack[-1].merged is not _NOTHING:
+            self._merge(self._stack[-1])
+        self._stack.pop()
+
+    def _merge(self, frame: _Frame) -> None:
+        """Add what stands at `<<` to the keys that are written out."""
+        container: Any = frame.container
+        for each in frame.merged if isinstance(frame.merged, list) else [frame.merged]:
+            if not isinstance(each, dict):
+                path = f"{self._path()}.{_MERGE}".removeprefix(".")
+                raise self.malformed(path, each, "Invalid value: it must be a mapping or a list of mappings")
+            for key, value in each.items():
+                container.setdefault(key, value)
+
+    def _start_field(self, frame: _Frame, key: str, *, merges: bool) -> None:
+        if key in frame.container or (merges and frame.merged is not _NOTHING):
             path = f"{self._path()}.{key}".removeprefix(".")
             raise self.malformed(
                 path, key, "Duplicate value: one mapping has this key twice", "Remove one.", MistakeReason.DUPLICATE
             )
         self._check_text(key)
         frame.key = frame.field = key
+        if merges:
+            frame.merged = None
 
     def _open(self, event: yaml.CollectionStartEvent, container: dict[str, Any] | list[Any]) -> None:
         if event.tag not in _COLLECTION_TAGS:
             raise self.hostile(self._path(), event.tag, "YAML tags are not supported", "Remove it.")
-        if self._stack and self._stack[-1].key is None and isinstance(self._stack[-1].container, dict):
+        if self._stack and self._stack[-1].awaits_key:
             raise self.malformed(self._path(), None, "a key must be a string, not a mapping or a list")
         if len(self._stack) >= self._limits.depth:
             raise self.hostile(self._path(), len(self._stack), f"must not nest more than {self._limits.depth} deep")
-        self._add(container)
+        self._add(container, event.anchor)
         self._stack.append(_Frame(container))
 
-    def _add(self, value: Any) -> None:
+    def _add(self, value: Any, anchor: str | None = None) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = value
         self._values += 1
         if self._values > self._limits.values:
             raise self.hostile(
@@ -205,7 +268,10 @@ class _Reader:
         if isinstance(frame.container, list):
             frame.container.append(value)
         elif frame.key is not None:
-            frame.container[frame.key] = value
+            if frame.key == _MERGE and frame.merged is None:
+                frame.merged = value
+            else:
+                frame.container[frame.key] = value
             frame.key = None
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:

@@ -49,6 +49,15 @@ def test_a_local_queue_named_default_takes_jobs_that_name_none(apply: Apply) -> 
     assert Workload.objects.get().queue_name == "default"
 
 
+def test_a_queue_that_does_not_exist_is_a_warning(apply: Apply) -> None:
+    """A15: a dry run said nothing of it."""
+    says = "LocalQueue queue doesn't exist in namespace team: nothing starts before it does"
+    for dry_run in (True, False):
+        (warning,) = [said for said in apply(texts.job(), dry_run=dry_run).objects[0].warnings if "LocalQueue" in said]
+        assert warning == f"metadata.labels[kueue.x-k8s.io/queue-name]: {says}"
+    assert not any("LocalQueue" in said for said in apply(joined(texts.local_queue(), texts.job())).warnings)
+
+
 def test_a_generated_name_is_new_each_time(apply: Apply) -> None:
     text = texts.job().replace("name: train", "generateName: train-")
     first, second = apply(text).objects[0], apply(text).objects[0]

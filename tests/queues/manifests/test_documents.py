@@ -57,8 +57,12 @@ def test_json_is_yaml() -> None:
 @pytest.mark.parametrize(
     ("text", "path", "rule"),
     [
-        ("a: &x 1\nb: *x\n", "b", "YAML anchors and aliases are not supported"),
-        ("a: [1, *x]\n", "a[1]", "YAML anchors and aliases are not supported"),
+        ("a: &x [1, *x]\n", "a[1]", "an alias must not stand inside of what it stands for"),
+        (
+            "a: &x " + "[" * 40 + "1" + "]" * 40 + "\nb: {c: " + "[" * 40 + "*x" + "]" * 40 + "}\n",
+            "b.c" + "[0]" * 40,
+            "must not nest more than 64 deep",
+        ),
         ("a: !!python/object:os.system x\n", "a", "YAML tags are not supported"),
         ("a: !local {b: 1}\n", "a", "YAML tags are not supported"),
         ("a: !!binary aGk=\n", "a", "YAML tags are not supported"),
@@ -72,10 +76,55 @@ def test_hostile_text_is_refused(text: str, path: str, rule: str) -> None:
     assert (error.path, error.rule, error.reason) == (path, rule, MistakeReason.HOSTILE)
 
 
-def test_a_bomb_of_aliases_is_refused_at_its_first_alias() -> None:
-    lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60)]
-    with pytest.raises(HostileManifest):
+@pytest.mark.parametrize("first", ["[x, x]", "{k: x, l: x}", "y" * 100_000])
+def test_a_bomb_of_aliases_is_refused(first: str) -> None:
+    lines = [f"a0: &a0 {first}"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60)]
+    with pytest.raises(HostileManifest) as caught:
         read_documents("\n".join(lines))
+    (error,) = caught.value.errors
+    assert error.rule == "aliases must stand for at most 100000 values and 4194304 characters in one call"
+
+
+def test_aliases_and_merged_mappings_are_written_out_as_kubernetes_reads_them() -> None:
+    """A26: files written by hand, and those of Helm, have them."""
+    text = """
+    base: &base {image: app, cpu: 1, env: [{name: A}]}
+    other: &other {cpu: 2, tier: front}
+    plain: *base
+    merged: {<<: *base, cpu: 4}
+    first wins:
+      <<: [*other, *base]
+    written: {"<<": 1}
+    """
+    (document,) = read_documents(text)
+    base = {"image": "app", "cpu": 1, "env": [{"name": "A"}]}
+    assert document.content == {
+        "base": base,
+        "other": {"cpu": 2, "tier": "front"},
+        "plain": base,
+        "merged": {**base, "cpu": 4},
+        "first wins": {**base, "cpu": 2, "tier": "front"},
+        "written": {"<<": 1},
+    }
+    document.content["plain"]["env"].append("changed")
+    assert document.content["base"] == base
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "rule"),
+    [
+        ("a: *x\nb: &x 1\n", "a", "Not found: &x does not stand before its alias"),
+        ("a: &x 1\n---\na: *x\n", "a", "Not found: &x does not stand before its alias"),
+        ("a: &x k\n*x : 1\n", "", "a key must be a string, not an alias"),
+        ("a: {<<: 1}\n", "a.<<", "Invalid value: it must be a mapping or a list of mappings"),
+        ("<<: {a: 1}\n<<: {b: 1}\n", "<<", "Duplicate value: one mapping has this key twice"),
+    ],
+)
+def test_an_alias_that_cannot_be_is_located(text: str, path: str, rule: str) -> None:
+    with pytest.raises(ManifestErrors) as caught:
+        read_documents(text)
+    (error,) = caught.value.errors
+    assert (error.path, error.rule) == (path, rule)
 
 
 @pytest.mark.parametrize(
