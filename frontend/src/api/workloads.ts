@@ -165,20 +165,3 @@ export function useWorkloadAction(cluster: string, { namespace, name }: Workload
     onSettled: () => queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) }),
   });
 }
-
-/** One action on many workloads; the answer names those that it changed. */
-export function useBulkAction(cluster: string) {
-  const queries = useQueryClient();
-  return useMutation({
-    mutationFn: ({ action, workloads }: { action: WorkloadAction; workloads: WorkloadReference[] }) => {
-      const params = { query: { cluster } };
-      const body = { workloads: workloads.map(({ namespace, name }) => ({ namespace, name })) };
-      if (action.kind === "priority") {
-        const priority = { ...body, priority_class: action.priority_class };
-        return answer(api.POST("/api/v1/workloads/priority/", { params, body: priority }));
-      }
-      return answer(api.POST(`/api/v1/workloads/${action.kind}/`, { params, body }));
-    },
-    onSettled: () => queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) }),
-  });
-}

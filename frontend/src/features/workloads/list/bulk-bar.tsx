@@ -4,102 +4,172 @@ import { Trans } from "@lingui/react/macro";
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
-import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
-import type { Workload } from "@/api/types";
-import { useBulkAction } from "@/api/workloads";
+import { type ManyResult, useBulkAction } from "@/api/many-workloads";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
-import { faultLines } from "@/lib/words/refusal";
+import { formatClock } from "@/lib/time";
 import { type ActionKind, actionWords } from "../actions/action-words";
 import { PriorityClassSelect } from "../actions/priority-class-select";
 import classes from "../workloads.module.css";
+import { BulkResult } from "./bulk-result";
+import type { Selection } from "./selection";
 
 const ACTIONS: ActionKind[] = ["hold", "release", "priority", "cancel"];
 
-export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: () => void }) {
+export interface BulkBarProps {
+  selection: Selection;
+  /** How many match the filters; unknown at first. */
+  total: number | undefined;
+}
+
+export function BulkBar({ selection, total }: BulkBarProps) {
   const [asked, setAsked] = useState<ActionKind | null>(null);
-  const [priorityClass, setPriorityClass] = useState("");
-  const action = useBulkAction(useCluster());
-  const close = () => {
-    setAsked(null);
-    setPriorityClass("");
-    action.reset();
-  };
-  if (selected.length === 0) return null;
-  const count = plural(selected.length, { one: "# workload", other: "# workloads" });
+  const [done, setDone] = useState<{ kind: ActionKind; result: ManyResult } | null>(null);
+  return (
+    <>
+      {selection.selected.length > 0 && <Actions selection={selection} total={total} onAsk={setAsked} />}
+      {asked !== null && (
+        <BulkDialog
+          kind={asked}
+          selection={selection}
+          onClose={() => setAsked(null)}
+          onDone={(result) => {
+            setAsked(null);
+            selection.clear();
+            if (result.changed < result.asked) setDone({ kind: asked, result });
+            else
+              notifications.show({
+                color: "teal",
+                title: actionWords()[asked].done,
+                message: countWords(result.asked),
+              });
+          }}
+        />
+      )}
+      {done !== null && <BulkResult {...done} onClose={() => setDone(null)} />}
+    </>
+  );
+}
+
+function countWords(count: number): string {
+  return plural(count, { one: "# workload", other: "# workloads" });
+}
+
+function Actions({ selection, total, onAsk }: BulkBarProps & { onAsk: (kind: ActionKind) => void }) {
+  const count = countWords(selection.selected.length);
   return (
     <Paper className={classes.bulk} role="toolbar" aria-label={t`${count} selected`}>
       <Group gap="xs">
-        <Text fz="sm" fw={600} mr="auto" className="kw-number">
+        <Text fz="sm" fw={600} className="kw-number">
           <Trans>{count} selected</Trans>
         </Text>
-        {ACTIONS.map((kind) => (
-          <Button
-            key={kind}
-            size="xs"
-            variant={kind === "cancel" ? "light" : "default"}
-            {...(kind === "cancel" ? { color: "red" } : {})}
-            leftSection={<Icon name={actionWords()[kind].icon} size={14} />}
-            onClick={() => setAsked(kind)}
-          >
-            {actionWords()[kind].label}
+        <Widen selection={selection} total={total} />
+        <Group gap="xs" ml="auto">
+          {ACTIONS.map((kind) => (
+            <Button
+              key={kind}
+              size="xs"
+              variant={kind === "cancel" ? "light" : "default"}
+              {...(kind === "cancel" ? { color: "red" } : {})}
+              leftSection={<Icon name={actionWords()[kind].icon} size={14} />}
+              disabled={selection.collected !== null}
+              onClick={() => onAsk(kind)}
+            >
+              {actionWords()[kind].label}
+            </Button>
+          ))}
+          <Button size="xs" variant="subtle" onClick={selection.clear}>
+            <Trans>Clear</Trans>
           </Button>
-        ))}
-        <Button size="xs" variant="subtle" onClick={onClear}>
-          <Trans>Clear</Trans>
-        </Button>
+        </Group>
       </Group>
-      {asked !== null && (
-        <ConfirmDialog
-          action={actionWords()[asked].label}
-          target={asked === "priority" ? t`of ${count}` : count}
-          disabled={asked === "priority" && priorityClass === ""}
-          destructive={asked === "cancel"}
-          pending={action.isPending}
-          error={
-            action.error === null
-              ? null
-              : {
-                  message: action.error.message,
-                  details: faultLines(action.error instanceof ApiError ? action.error.errors : []),
-                }
-          }
-          onConfirm={() =>
-            action.mutate(
-              {
-                action:
-                  asked === "priority" ? { kind: asked, priority_class: priorityClass } : { kind: asked },
-                workloads: selected,
-              },
-              {
-                onSuccess: ({ changed }) => {
-                  notifications.show({
-                    color: "teal",
-                    title: actionWords()[asked].done,
-                    message: t`${formatCount(changed.length)} of ${count}`,
-                  });
-                  close();
-                  onClear();
-                },
-              },
-            )
-          }
-          onClose={close}
-        >
-          <Text size="sm">{actionWords()[asked].consequence}</Text>
-          {asked === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
-          <Text size="sm" c="var(--kw-muted)">
-            {asked === "cancel" && (
-              <>
-                <Trans>The Jobs and other objects that own them are stopped too.</Trans>{" "}
-              </>
-            )}
-            <Trans>Workloads that this action does not apply to are skipped.</Trans>
-          </Text>
-        </ConfirmDialog>
-      )}
     </Paper>
+  );
+}
+
+/** From the rows that are loaded to all that the filters match. */
+function Widen({ selection, total }: BulkBarProps) {
+  const { selected, widenedAtMs, collected, error } = selection;
+  if (error !== null) {
+    return (
+      <Text fz="sm" role="alert">
+        <Trans>Not all could be selected: {error.message}</Trans>
+      </Text>
+    );
+  }
+  if (widenedAtMs !== null) {
+    return (
+      <Text fz="sm" c="var(--kw-muted)">
+        <Trans>of all that matched the filters at {formatClock(widenedAtMs)}</Trans>
+      </Text>
+    );
+  }
+  if (total === undefined || total <= selected.length) return null;
+  return (
+    <Button size="compact-sm" variant="subtle" disabled={collected !== null} onClick={selection.widen}>
+      {collected === null
+        ? t`Select all ${formatCount(total)} that match`
+        : t`Selecting: ${formatCount(collected)} of ${formatCount(total)}`}
+    </Button>
+  );
+}
+
+interface BulkDialogProps {
+  kind: ActionKind;
+  selection: Selection;
+  onClose: () => void;
+  onDone: (result: ManyResult) => void;
+}
+
+function BulkDialog({ kind, selection, onClose, onDone }: BulkDialogProps) {
+  const [priorityClass, setPriorityClass] = useState("");
+  const { mutation, tried, stop } = useBulkAction(useCluster());
+  // Held still while the action runs: the list below goes on.
+  const [workloads] = useState(selection.selected);
+  const count = countWords(workloads.length);
+  return (
+    <ConfirmDialog
+      action={actionWords()[kind].label}
+      target={kind === "priority" ? t`of ${count}` : count}
+      disabled={kind === "priority" && priorityClass === ""}
+      destructive={kind === "cancel"}
+      pending={mutation.isPending}
+      error={mutation.error === null ? null : { message: mutation.error.message }}
+      onConfirm={() =>
+        mutation.mutate(
+          { action: kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, workloads },
+          { onSuccess: onDone },
+        )
+      }
+      onClose={mutation.isPending ? stop : onClose}
+    >
+      <Text size="sm">{actionWords()[kind].consequence}</Text>
+      {kind === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
+      {selection.widenedAtMs !== null && (
+        <Text size="sm" fw={600}>
+          <Trans>
+            They are those that matched the filters at {formatClock(selection.widenedAtMs)}, also where they
+            have changed since, and also those that are not on screen.
+          </Trans>
+        </Text>
+      )}
+      <Text size="sm" c="var(--kw-muted)">
+        {kind === "cancel" && (
+          <>
+            <Trans>The Jobs and other objects that own them are stopped too.</Trans>{" "}
+          </>
+        )}
+        <Trans>Workloads that this action does not apply to are skipped.</Trans>
+      </Text>
+      {mutation.isPending && (
+        <Text size="sm" role="status" className="kw-number">
+          <Trans>
+            {formatCount(tried)} of {count}. Back stops before the next batch.
+          </Trans>
+        </Text>
+      )}
+    </ConfirmDialog>
   );
 }

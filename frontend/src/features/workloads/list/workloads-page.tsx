@@ -5,7 +5,7 @@ import { ActionIcon, Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useMemo } from "react";
 import { useCluster, useClusterOf, useInCluster, useIsSeveral } from "@/api/cluster";
 import { isMirrored, maySubmitSomewhere, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
@@ -21,6 +21,7 @@ import { SubmitModal } from "../submit/submit-modal";
 import { BulkBar } from "./bulk-bar";
 import { FilterBar } from "./filter-bar";
 import { SavedViews } from "./saved-views";
+import { useSelection } from "./selection";
 import { hiddenColumns, ViewBar } from "./view-bar";
 import { WORKLOAD_COLUMNS } from "./workload-columns";
 import { WorkloadGroups } from "./workload-groups";
@@ -99,18 +100,16 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
   const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
   const mayWrite = useMayWrite();
   const hidden = useMemo(() => hiddenColumns(view), [view]);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
-  const selected = rows.filter((row) => chosen.has(row.uid));
+  const selection = useSelection(cluster, filters, rows);
   return (
     <>
-      <BulkBar selected={selected} onClear={() => setChosen(new Set())} />
+      <BulkBar selection={selection} total={total} />
       <PagedTable
         label={t`Workloads`}
         list={list}
         columns={WORKLOAD_COLUMNS}
         rowKey={(row) => row.uid}
-        selection={mayWrite ? { keys: chosen, onChange: setChosen } : undefined}
+        selection={mayWrite ? { keys: selection.chosen, onChange: selection.choose } : undefined}
         onOpen={({ cluster: home, namespace, name }) =>
           void navigate({
             to: "/workloads/$namespace/$name",

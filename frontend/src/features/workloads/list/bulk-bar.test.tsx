@@ -1,0 +1,71 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, expect, test, vi } from "vitest";
+import { ClusterProvider } from "@/api/cluster";
+import type { WorkloadFilters } from "@/lib/url/workload-filters";
+import { renderPart, serve } from "@/test-render";
+import { BulkBar } from "./bulk-bar";
+import { selectedOf, useSelection } from "./selection";
+
+const row = (name: string) => ({ uid: name, namespace: "a", name });
+const ROWS = [row("w-1"), row("w-2")];
+const PENDING: WorkloadFilters = { status: "Pending" };
+
+/** Stands for the page: its first row can be ticked. */
+function Page() {
+  const selection = useSelection("default", PENDING, ROWS);
+  return (
+    <>
+      <button type="button" onClick={() => selection.choose(new Set(["w-1"]))}>
+        tick
+      </button>
+      <BulkBar selection={selection} total={3} />
+    </>
+  );
+}
+
+class SilentSocket {
+  close(): void {}
+}
+
+beforeEach(() => {
+  vi.stubGlobal("WebSocket", SilentSocket);
+});
+
+test("the selection is widened to all that match, and the action names what it did not change", async () => {
+  const skipped = [{ ...row("w-3"), reason: "Conflict", message: "It has ended." }];
+  const calls = serve([
+    [/^GET .*\/workloads\/\?.*status=Pending/, { body: { results: [...ROWS, row("w-3")], next: null } }],
+    [/^POST .*\/workloads\/hold\//, { body: { changed: ROWS, skipped } }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <Page />
+    </ClusterProvider>,
+  );
+  const user = userEvent.setup();
+  await user.click(screen.getByRole("button", { name: "tick" }));
+  expect(screen.getByText("1 workload selected")).toBeTruthy();
+  await user.click(screen.getByRole("button", { name: "Select all 3 that match" }));
+  expect(await screen.findByText("3 workloads selected")).toBeTruthy();
+  expect(screen.queryByRole("button", { name: /Select all/ })).toBeNull();
+
+  await user.click(screen.getByRole("button", { name: "Hold" }));
+  const question = await screen.findByRole("dialog", { name: "Hold 3 workloads?" });
+  expect(within(question).getByText(/They are those that matched the filters/)).toBeTruthy();
+  await user.click(within(question).getByRole("button", { name: "Hold" }));
+  const result = await screen.findByRole("dialog", { name: "Hold" });
+  expect(within(result).getByText("On hold: 2 of 3 workloads")).toBeTruthy();
+  const left = within(result).getByRole("region", { name: "1 skipped" });
+  expect(left.textContent).toContain("It has ended.");
+  expect(left.textContent).toContain("a/w-3");
+
+  const asked = calls.find(({ method }) => method === "POST")?.body as { workloads: { name: string }[] };
+  expect(asked.workloads.map(({ name }) => name)).toEqual(["w-1", "w-2", "w-3"]);
+});
+
+test("of what was collected and what is on screen, those that are chosen are selected once", () => {
+  const chosen = new Set(["w-1", "w-3"]);
+  expect(selectedOf(chosen, [row("w-1"), row("w-3"), row("w-4")], ROWS)).toEqual([row("w-1"), row("w-3")]);
+  expect(selectedOf(chosen, [], ROWS)).toEqual([row("w-1")]);
+});
