@@ -5,7 +5,6 @@ import { Button, Group, Paper, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
-import { type ManyResult, useBulkAction } from "@/api/many-workloads";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
@@ -14,6 +13,7 @@ import { type ActionKind, actionWords } from "../actions/action-words";
 import { PriorityClassSelect } from "../actions/priority-class-select";
 import classes from "../workloads.module.css";
 import { BulkResult } from "./bulk-result";
+import { type ManyResult, useBulkAction } from "./many-workloads";
 import type { Selection } from "./selection";
 
 const ACTIONS: ActionKind[] = ["hold", "release", "priority", "cancel"];

@@ -2,9 +2,9 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Code, Group, Modal, Stack, Text } from "@mantine/core";
-import type { ManyResult, Unchanged } from "@/api/many-workloads";
 import { formatCount } from "@/lib/quantity";
 import { type ActionKind, actionWords } from "../actions/action-words";
+import type { ManyResult, Unchanged } from "./many-workloads";
 
 export interface BulkResultProps {
   kind: ActionKind;

@@ -1,8 +1,8 @@
 /** Which workloads are selected: rows of the list, or all that the filters matched when the reader asked for them. */
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useRef, useState } from "react";
-import { type Collected, collectWorkloads } from "@/api/many-workloads";
 import type { WorkloadFilters } from "@/lib/url/workload-filters";
+import { type Collected, collectWorkloads } from "./many-workloads";
 
 interface Widened {
   /** The list that they were collected for. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { ApiError } from "./client";
+import { ApiError } from "@/api/client";
 import { actOnMany, collectWorkloads, divide } from "./many-workloads";
 
 const key = (name: string, namespace = "a") => ({ namespace, name });

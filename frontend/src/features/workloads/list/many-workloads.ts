@@ -1,10 +1,10 @@
 /** One action on as many workloads as a filter matches: their keys are collected page by page, and acted on in batches. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
+import { ApiError, after, answer, api } from "@/api/client";
+import type { Workload } from "@/api/types";
+import { type WorkloadAction, type WorkloadReference, workloadKeys } from "@/api/workloads";
 import { filterQuery, type WorkloadFilters } from "@/lib/url/workload-filters";
-import { ApiError, after, answer, api } from "./client";
-import type { Workload } from "./types";
-import { type WorkloadAction, type WorkloadReference, workloadKeys } from "./workloads";
 
 /** As many as the server hands out at once. */
 const PAGE_SIZE = 1000;
