@@ -232,35 +232,49 @@ function Victims({ victims }: { victims: Explanation["victims"] }) {
   if (victims.length === 0) return null;
   return (
     <Panel title={t`Would be preempted for it`} flush>
-      <PlainTable
-        head={
-          <>
-            <Table.Th>
-              <Trans>Workload</Trans>
-            </Table.Th>
-            <Table.Th>
-              <Trans>Queue</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Priority</Trans>
-            </Table.Th>
-          </>
-        }
-      >
-        {victims.map((victim, place) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
-          <Table.Tr key={place} title={victim.reason}>
-            <Table.Td>
-              <KeyedWorkloadLink workload={victim.workload} />
-            </Table.Td>
-            <Table.Td>
-              <ClusterQueueLink name={victim.cluster_queue} />
-            </Table.Td>
-            <Table.Td ta="right">{victim.priority}</Table.Td>
-          </Table.Tr>
-        ))}
-      </PlainTable>
+      <OtherWorkloads others={victims} />
     </Panel>
+  );
+}
+
+interface OtherWorkload {
+  workload: Explanation["victims"][number]["workload"];
+  cluster_queue: string;
+  priority: number;
+  /** Why it is preempted. */
+  reason?: string;
+}
+
+function OtherWorkloads({ others }: { others: OtherWorkload[] }) {
+  return (
+    <PlainTable
+      head={
+        <>
+          <Table.Th>
+            <Trans>Workload</Trans>
+          </Table.Th>
+          <Table.Th>
+            <Trans>Queue</Trans>
+          </Table.Th>
+          <Table.Th ta="right">
+            <Trans>Priority</Trans>
+          </Table.Th>
+        </>
+      }
+    >
+      {others.map((other, place) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
+        <Table.Tr key={place} title={other.reason}>
+          <Table.Td>
+            <KeyedWorkloadLink workload={other.workload} />
+          </Table.Td>
+          <Table.Td>
+            <ClusterQueueLink name={other.cluster_queue} />
+          </Table.Td>
+          <Table.Td ta="right">{other.priority}</Table.Td>
+        </Table.Tr>
+      ))}
+    </PlainTable>
   );
 }
 
@@ -278,34 +292,7 @@ function Order({ explanation }: { explanation: Explanation }) {
           ? t`StrictFIFO: those ahead start first.`
           : t`BestEffortFIFO: it starts first if it fits and they do not.`}
       </Text>
-      <PlainTable
-        head={
-          <>
-            <Table.Th>
-              <Trans>Workload</Trans>
-            </Table.Th>
-            <Table.Th>
-              <Trans>Queue</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Priority</Trans>
-            </Table.Th>
-          </>
-        }
-      >
-        {[...ahead, ...contenders].map((other, place) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
-          <Table.Tr key={place}>
-            <Table.Td>
-              <KeyedWorkloadLink workload={other.workload} />
-            </Table.Td>
-            <Table.Td>
-              <ClusterQueueLink name={other.cluster_queue} />
-            </Table.Td>
-            <Table.Td ta="right">{other.priority}</Table.Td>
-          </Table.Tr>
-        ))}
-      </PlainTable>
+      <OtherWorkloads others={[...ahead, ...contenders]} />
       {more > 0 && (
         <Text fz="xs" px="md" py={6} c="var(--kw-muted)">
           <Trans>and {formatCount(more)} more in its queue</Trans>
