@@ -74,6 +74,8 @@ _ORDERING = OpenApiParameter(
     default="-id",
     description="`-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`.",
 )
+_OF_POSITIONS: Final = frozenset({"cluster_queue", "local_queue", "namespace", "search"})
+"""The filters of those who wait in one ClusterQueue."""
 _ALL: Final = 2**31 - 1
 
 
@@ -115,6 +117,10 @@ class WorkloadsView(ClusterView):
             raise ValidationError({"cluster_queue": "Positions are those of one ClusterQueue: name it."})
         if self.reach.is_of_several:
             raise ValidationError({"cluster": "Positions are those of one ClusterQueue: name its cluster."})
+        unused = sorted(set(WorkloadFilter.base_filters) & set(parameters) - _OF_POSITIONS)
+        if unused:
+            rule = f"Forbidden with ordering=position, which takes {', '.join(sorted(_OF_POSITIONS))}."
+            raise ValidationError(dict.fromkeys(unused, rule))
         for name, text, most in (("after", after, 10**9), ("limit", limit, 1000)):
             if not (text.isascii() and text.isdigit() and int(text[:10]) <= most):
                 raise ValidationError({name: f"{text!r} is not a whole number up to {most}."})

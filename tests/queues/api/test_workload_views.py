@@ -156,7 +156,7 @@ spec:
     response = bob.post(URL, f"{manifest}---{manifest}".encode(), content_type="application/yaml")
     assert response.status_code == 201
     assert Workload.objects.count() == 2
-    hostile = bob.post(URL, b"a: &x 1\nb: *x", content_type="application/yaml")
+    hostile = bob.post(URL, b"a: !!python/object:os.system x", content_type="application/yaml")
     assert (hostile.status_code, hostile.json()["reason"]) == (400, "HostileManifest")
 
 
@@ -221,6 +221,8 @@ def test_pages_hold_still_while_rows_come(alice: SchemaClient) -> None:
         {"ordering": "colour"},
         {"ordering": "position"},
         {"ordering": "position", "cluster_queue": "q", "after": "-1"},
+        {"ordering": "position", "cluster_queue": "q", "reason": "Deactivated"},
+        {"ordering": "position", "cluster_queue": "q", "since": "2026-01-01T00:00:00Z"},
         {"status": "Nothing"},
         {"active": "perhaps"},
     ],

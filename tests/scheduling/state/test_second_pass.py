@@ -92,7 +92,7 @@ def test_quota_first_and_the_topology_once_the_checks_are_ready(controller: str)
         ("example.com/billing", (), False),
         (PROVISIONING, ("other",), False),
         (PROVISIONING, ("tas",), True),
-        (MULTIKUEUE, ("other",), True),
+        (MULTIKUEUE, (), True),
     ],
 )
 def test_which_checks_delay(controller: str, on_flavors: tuple[str, ...], waits: bool) -> None:
