@@ -101,7 +101,7 @@ class UnsupportedKind(ManifestErrors):
 
 
 class HostileManifest(ManifestErrors):
-    """YAML that is too large, too deep or uses aliases."""
+    """YAML that is too large, too deep or uses tags."""
 
     reason = "HostileManifest"
 

@@ -57,7 +57,7 @@ def test_an_admin_cordons_and_uncordons_a_device(page: Page, log_in: Callable[[s
     for step, state in (("Cordon", "cordoned"), ("Uncordon", "(free|shared|full)")):
         drawer.get_by_role("button", name=step, exact=True).click()
         page.get_by_role("dialog", name=re.compile(f"^{step} ")).get_by_role("button", name=step, exact=True).click()
-        expect(device).to_have_attribute("aria-label", re.compile(f": {state},", re.IGNORECASE))
+        expect(device).to_have_accessible_name(re.compile(f": {state},", re.IGNORECASE))
 
 
 def test_devices_of_a_cordoned_node_take_nothing_new(page: Page, log_in: Callable[[str], None]) -> None:
