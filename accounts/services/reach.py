@@ -65,7 +65,7 @@ class Reach:
         for known, clusters in together.items():
             here = Q(**{cluster: clusters[0]} if len(clusters) == 1 else {f"{cluster}__in": clusters})
             found.append(here if known is None else here & Q(**{f"{column}__in": known}))
-        return reduce(or_, found)
+        return reduce(or_, found) if found else Q(pk__in=[])
 
     def rows_in_namespaces(self, column: str = "namespace", *, cluster: str = "cluster") -> Q:
         """Rows in the namespaces that may be read."""

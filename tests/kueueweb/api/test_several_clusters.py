@@ -230,6 +230,20 @@ def test_an_overview_has_a_line_for_each_cluster(two: tuple[Cluster, Cluster]) -
     assert seen["scarcest"]["nominal"] == 4_000, "the quota of queues that are not hers is not told"
 
 
+@pytest.mark.django_db
+def test_no_cluster_is_left_behind_the_last() -> None:
+    """A cursor outlives the clusters behind it: that page is empty, where it was a server error."""
+    make_cluster("east")
+    west = make_cluster("west")
+    alice = client_of(make_user("alice"))
+    first = alice.get("/api/v1/cluster-overviews/?limit=1").json()
+    assert [row["cluster"] for row in first["results"]] == ["east"]
+    west.delete()
+    make_cluster("aaa")  # still several, of which none is behind the cursor
+    behind = alice.get("/api/v1/cluster-overviews/", {"after": first["next"]})
+    assert (behind.status_code, behind.json()) == (200, {"results": [], "next": None})
+
+
 def test_more_clusters_are_not_more_queries(two: tuple[Cluster, Cluster]) -> None:
     """Also for a tenant, whose rights differ from cluster to cluster."""
     alice = client_of(make_user("alice"))
