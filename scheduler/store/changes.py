@@ -15,6 +15,9 @@ from django.db import connection
 
 LIMIT = 20_000
 """At most this many notes on configuration, nodes and devices per batch; the rest follows in the next one."""
+LIMIT_OF_TENANTS = 500
+"""At most this many notes on workloads per batch if very many tenants have some; each tenant has an equal part."""
+MIN_OF_A_TENANT = 5
 
 # Walk from tenant to tenant by the index and take the oldest notes of each: the cost depends on what is taken, not
 # on the length of the list.
@@ -30,7 +33,10 @@ _OLDEST_OF_EACH_TENANT: Final = """
     SELECT note.* FROM tenants CROSS JOIN LATERAL (
         SELECT id, kind, object_id, key FROM scheduler_change
         WHERE cluster_id = %(cluster)s AND tenant = tenants.tenant ORDER BY id
-        LIMIT CASE WHEN tenants.tenant = '' THEN %(limit)s ELSE %(tenant_limit)s END
+        LIMIT CASE WHEN tenants.tenant = '' THEN %(limit)s ELSE least(%(tenant_limit)s, greatest(
+            %(min_of_a_tenant)s,
+            %(limit_of_tenants)s / greatest(1, (SELECT count(*) FROM tenants WHERE tenant <> ''))
+        )) END
     ) AS note ORDER BY note.id
 """
 
@@ -49,8 +55,8 @@ class Changes:
 
 
 def read_changes(cluster_id: int, notes_of_a_tenant: int, outdated: Mapping[int, str] | None = None) -> Changes:
-    """The present notes, with at most `notes_of_a_tenant` per namespace: a batch must be short, or one tenant's
-    flood would delay all others.
+    """The present notes, with at most `notes_of_a_tenant` per namespace, and fewer if very many namespaces have
+    some: a batch must be short, or the flood of one or of many would delay all others.
 
     Workloads in `outdated` (row id -> key) are among the changes wherever their notes stand, because a batch was
     refused for them. Otherwise it would be decided in the same way, and refused, until all older notes are gone,
@@ -65,7 +71,14 @@ def read_changes(cluster_id: int, notes_of_a_tenant: int, outdated: Mapping[int,
         if row is None:
             raise LookupError(f"cluster {cluster_id} is gone")
         cursor.execute(
-            _OLDEST_OF_EACH_TENANT, {"cluster": cluster_id, "limit": LIMIT, "tenant_limit": notes_of_a_tenant}
+            _OLDEST_OF_EACH_TENANT,
+            {
+                "cluster": cluster_id,
+                "limit": LIMIT,
+                "tenant_limit": notes_of_a_tenant,
+                "limit_of_tenants": LIMIT_OF_TENANTS,
+                "min_of_a_tenant": MIN_OF_A_TENANT,
+            },
         )
         notes = cursor.fetchall()
     by_kind: dict[str, dict[int, str]] = defaultdict(dict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from scheduler.models import Change
@@ -30,3 +32,15 @@ def test_each_tenant_gets_its_turn_in_every_batch() -> None:
         seen += len(changes.ids)
         forget_changes(changes.ids)
     assert seen == 1601
+
+
+def test_many_tenants_together_do_not_make_a_long_batch() -> None:
+    """Two hundred tenants with a flood each: a few notes of each, where it was 250 of each (S6)."""
+    cluster = make_cluster()
+    Change.objects.all().delete()
+    flood = [
+        Change(cluster_id=cluster.pk, kind="workload", object_id=n, key=f"tenant-{n % 200}/w-{n}") for n in range(4000)
+    ]
+    Change.objects.bulk_create(flood)
+    taken = read_changes(cluster.pk, 250).by_kind["workload"]
+    assert Counter(key.partition("/")[0] for key in taken.values()) == {f"tenant-{n}": 5 for n in range(200)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from accounts.models import Cluster
 from gpus.models import AllocationSource, Device, DeviceAllocation
@@ -29,6 +30,28 @@ def test_a_pod_that_others_made_is_a_single_pod() -> None:
     make_workload(cluster, "alone")
     read = {stored.workload.name: stored.workload.single_pod for stored in read_workloads(cluster.pk)}
     assert read == {"ours": False, "theirs": True, "job": False, "alone": False}
+
+
+def test_reading_a_few_workloads_reads_their_rows_alone() -> None:
+    """Behind a flood the planner's statistics are of the time before it (S6): each batch read every workload."""
+    cluster = make_cluster()
+    few = [make_workload(cluster, f"first-{number}").pk for number in range(3)]
+    Workload.objects.bulk_create(
+        Workload(cluster=cluster, namespace="flood", name=f"w-{number}", queue_name="a", created_at=START)
+        for number in range(3_000)
+    )
+    before = rows_fetched()
+    assert [stored.id for stored in read_workloads(cluster.pk, few)] == few
+    assert rows_fetched() - before < 100
+
+
+def rows_fetched() -> int:
+    """The rows of workloads that this transaction has read."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'queues_workload'"
+        )
+        return int(cursor.fetchone()[0])
 
 
 def placed(cluster: Cluster, nodes: list[str | None]) -> Workload:
