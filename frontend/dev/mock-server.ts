@@ -63,10 +63,14 @@ const page = (results: unknown[]) => ({ results, next: null });
 const GROUPS = ["status", "namespace", "cluster_queue", "priority_class", "reason", "submitted_by"] as const;
 
 function countWorkloads(query: URLSearchParams): unknown {
-  const by = GROUPS.find((name) => name === query.get("by")) ?? "status";
+  const asked = query.get("by") ?? "";
+  const by = GROUPS.find((name) => name === asked) ?? "status";
   const rows = matching(query);
   const counts = new Map<string, number>();
-  for (const row of rows) counts.set(row[by], (counts.get(row[by]) ?? 0) + 1);
+  for (const row of rows) {
+    const value = asked.startsWith("label:") ? (row.labels[asked.slice(6)] ?? "") : row[by];
+    counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
   return { total: rows.length, groups: [...counts].map(([value, count]) => ({ value, count })) };
 }
 

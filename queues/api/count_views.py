@@ -1,8 +1,10 @@
 """How many workloads there are, by what a list is filtered or grouped by."""
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -11,8 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from queues.api.filters import WorkloadFilter, query_text
+from queues.api.filters import WorkloadFilter, living_pods, query_text
+from queues.api.label_selector import label_text
 from queues.models import Workload
+from scheduling.manifest.syntax import qualified_name
 
 _COLUMNS: Final = {
     "status": "status",
@@ -24,8 +28,16 @@ _COLUMNS: Final = {
     "submitted_by": "submitted_by",
     "cluster": "cluster__name",
 }
+_NODE: Final = "node"
+_LABEL: Final = "label:"
 MAX_GROUPS: Final = 500
-_BY = OpenApiParameter("by", OpenApiTypes.STR, enum=list(_COLUMNS), default="status", description="What to count by.")
+_BY = OpenApiParameter(
+    "by",
+    OpenApiTypes.STR,
+    default="status",
+    description=f"What to count by: {', '.join((*_COLUMNS, _NODE))}, or `{_LABEL}` and the key of a label. A workload "
+    "with pods on several nodes is counted on each; one without that label, or on no node, has the value ''.",
+)
 
 
 class GroupCountSerializer(serializers.Serializer[Any]):
@@ -54,15 +66,41 @@ class WorkloadCountsView(ClusterView):
     def get(self, request: Request) -> Response:
         """How many of the workloads that the user may see match the filters of `workloads/`, group by group."""
         by = query_text(request.query_params, "by") or "status"
-        if by not in _COLUMNS:
-            raise ValidationError({"by": f"Unsupported value: {by!r}. Supported values: {', '.join(_COLUMNS)}."})
-        seen = Workload.objects.filter(self.reach.rows_in_namespaces())
-        column = _COLUMNS[by]
-        rows = self.filter_queryset(seen).order_by().values_list(column).annotate(count=Count("id"))
-        groups = sorted(rows, key=lambda row: (-row[1], row[0]))
+        found = self.filter_queryset(Workload.objects.filter(self.reach.rows_in_namespaces())).order_by()
+        total, counts = _counted(found, by)
+        groups = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
         return Response(
             {
-                "total": sum(count for _, count in groups),
+                "total": total,
                 "groups": [{"value": value, "count": count} for value, count in groups[:MAX_GROUPS]],
             }
         )
+
+
+def _counted(workloads: QuerySet[Workload], by: str) -> tuple[int, Mapping[str, int]]:
+    """How many there are, and how many by each value. Raises ValidationError for what nobody counts by."""
+    if by == _NODE:
+        return _counted_by_node(workloads)
+    if by.startswith(_LABEL):
+        key = by.removeprefix(_LABEL)
+        broken = qualified_name(key)
+        if broken is not None:
+            raise ValidationError({"by": f"{key!r} is no key of a label: it {broken}."})
+        workloads, column = workloads.annotate(counted_label=label_text("labels", key)), "counted_label"
+    elif by in _COLUMNS:
+        column = _COLUMNS[by]
+    else:
+        supported = ", ".join((*_COLUMNS, _NODE, f"{_LABEL}KEY"))
+        raise ValidationError({"by": f"Unsupported value: {by!r}. Supported values: {supported}."})
+    counts: Counter[str] = Counter()
+    for value, count in workloads.values_list(column).annotate(count=Count("id")):
+        counts[value or ""] += count
+    return counts.total(), counts
+
+
+def _counted_by_node(workloads: QuerySet[Workload]) -> tuple[int, Mapping[str, int]]:
+    total = workloads.count()
+    pods = living_pods().exclude(node_name="").filter(workload__in=workloads)
+    on_nodes = dict(pods.values_list("node_name").annotate(count=Count("workload", distinct=True)))
+    elsewhere = total - pods.aggregate(count=Count("workload", distinct=True))["count"]
+    return total, {**on_nodes, "": elsewhere} if elsewhere else on_nodes

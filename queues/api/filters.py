@@ -7,10 +7,16 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
 
+from queues.api.label_selector import with_labels
 from queues.models import LocalQueue, Pod, PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 _STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
+
+
+def living_pods() -> QuerySet[Pod]:
+    """Pods that have not ended."""
+    return Pod.objects.exclude(phase__in=("Succeeded", "Failed"))
 
 
 class _ManyChoices(filters.BaseInFilter, filters.ChoiceFilter):  # type: ignore[misc]  # the library is not typed
@@ -57,7 +63,11 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     search = filters.CharFilter(method="search_key", help_text="Part of `namespace/name`, in any case.")
     node = filters.CharFilter(method="on_node", help_text="With a pod that lives on this node.")
     resource = filters.CharFilter(method="asking_for", help_text="That ask for some of this resource.")
-    label = filters.CharFilter(method="with_label", help_text="`key`, or `key=value`: a label of the workload.")
+    label = filters.CharFilter(
+        method="with_labels",
+        help_text="A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` "
+        "or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold.",
+    )
     since = _start("", "Submitted")
     until = _end("", "Submitted")
     admitted_since = _start("admitted_", "Admitted")
@@ -81,17 +91,15 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
 
     def on_node(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
         """Those that run there now."""
-        living = Pod.objects.filter(node_name=value).exclude(phase__in=("Succeeded", "Failed"))
-        return workloads.filter(pk__in=living.values("workload_id"))
+        return workloads.filter(pk__in=living_pods().filter(node_name=value).values("workload_id"))
 
     def asking_for(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
         """Those of which a pod set names the resource."""
         return workloads.filter(pk__in=PodSet.objects.filter(requests__has_key=value).values("workload_id"))
 
-    def with_label(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """Those that have the label, with the value if one is given."""
-        key, given, wanted = value.partition("=")
-        return workloads.filter(**({"labels__contains": {key: wanted}} if given else {"labels__has_key": key}))
+    def with_labels(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
+        """Those whose labels match the selector."""
+        return with_labels(workloads, name, value)
 
 
 class NamespaceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed

@@ -119,6 +119,9 @@ class WorkloadSerializer(Shape):
     requeue_at = serializers.DateTimeField(allow_null=True)
     owner = OwnerSerializer(allow_null=True)
     pod_sets = PodSetSerializer(many=True)
+    annotations = serializers.DictField(
+        child=serializers.CharField(), required=False, help_text="In a list those that `?annotations=` names."
+    )
 
 
 class WorkloadDetailSerializer(WorkloadSerializer):

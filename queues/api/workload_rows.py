@@ -1,10 +1,11 @@
 """Workload rows -> our JSON, a page of them in two queries."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from django.db.models import F, QuerySet
 
+from queues.api.label_selector import label_text
 from queues.models import PodSet, Workload
 from queues.querysets import queue_time, workload_version
 from queues.services.visibility import Reader
@@ -25,8 +26,11 @@ _DETAIL_FIELDS: Final = (
 )  # fmt: skip
 
 
-def workload_values(workloads: QuerySet[Workload], *, detail: bool = False) -> Any:
-    """The columns that `workloads_json` wants, as dicts."""
+_ASKED: Final = "asked_annotation_"
+
+
+def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, annotations: Sequence[str] = ()) -> Any:
+    """The columns that `workloads_json` wants, as dicts; with the values of these annotations, never with all."""
     fields: tuple[str, ...] = _WORKLOAD_FIELDS
     if detail:
         fields = (*_WORKLOAD_FIELDS, *_DETAIL_FIELDS, "resource_version")
@@ -38,10 +42,13 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False) -> A
         priority_class=F("priority_class_name"),
         job_kind=F("job__kind"),
         job_name=F("job__name"),
+        **{f"{_ASKED}{place}": label_text("annotations", key) for place, key in enumerate(annotations)},
     )
 
 
-def workloads_json(rows: Iterable[dict[str, Any]], readers: Mapping[str, Reader]) -> list[dict[str, Any]]:
+def workloads_json(
+    rows: Iterable[dict[str, Any]], readers: Mapping[str, Reader], annotations: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """The workloads with their pod sets, as the reader of each one's cluster may have them."""
     rows = list(rows)
     pod_sets: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
@@ -54,6 +61,9 @@ def workloads_json(rows: Iterable[dict[str, Any]], readers: Mapping[str, Reader]
         row["owner"] = {"kind": kind, "name": name} if kind else None
         row["pod_sets"] = pod_sets[row["id"]]
         row["message"] = readers[row["cluster"]].message(row["message"])
+        if annotations:
+            values = {key: row.pop(f"{_ASKED}{place}") for place, key in enumerate(annotations)}
+            row["annotations"] = {key: value for key, value in values.items() if value is not None}
     return rows
 
 

@@ -52,6 +52,7 @@ from queues.services.submission import CreatedWorkload, create_workloads
 from queues.services.visibility import Reader, readers_of
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, ValidationReport
+from scheduling.manifest.syntax import qualified_name
 
 _POSITION = "position"
 _KEYSETS: Mapping[str, tuple[str, ...]] = {
@@ -65,6 +66,12 @@ _KEYSETS: Mapping[str, tuple[str, ...]] = {
     "-priority": ("-priority", "-id"),
     "status": ("status", "-id"),
     "-status": ("-status", "-id"),
+    "cluster_queue": ("cluster_queue", "-id"),
+    "-cluster_queue": ("-cluster_queue", "-id"),
+    "reason": ("reason", "-id"),
+    "-reason": ("-reason", "-id"),
+    "submitted_by": ("submitted_by", "-id"),
+    "-submitted_by": ("-submitted_by", "-id"),
 }
 _ORDERINGS = (*_KEYSETS, _POSITION)
 _ORDERING = OpenApiParameter(
@@ -73,6 +80,12 @@ _ORDERING = OpenApiParameter(
     enum=_ORDERINGS,
     default="-id",
     description="`-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`.",
+)
+MAX_ANNOTATIONS: Final = 10
+_ANNOTATIONS = OpenApiParameter(
+    "annotations",
+    OpenApiTypes.STR,
+    description=f"Keys with commas between them, at most {MAX_ANNOTATIONS}: rows have these `annotations`.",
 )
 _OF_POSITIONS: Final = frozenset({"cluster_queue", "local_queue", "namespace", "search"})
 """The filters of those who wait in one ClusterQueue."""
@@ -98,7 +111,7 @@ class WorkloadsView(ClusterView):
         """What the user may see."""
         return Workload.objects.filter(self.reach.rows_in_namespaces())
 
-    @extend_schema(parameters=[_ORDERING], responses=WorkloadSerializer(many=True))
+    @extend_schema(parameters=[_ORDERING, _ANNOTATIONS], responses=WorkloadSerializer(many=True))
     def get(self, request: Request) -> Response:
         """A page of the workloads that the user may see."""
         ordering = query_text(request.query_params, "ordering") or "-id"
@@ -106,8 +119,10 @@ class WorkloadsView(ClusterView):
             raise ValidationError({"ordering": f"{ordering!r} is none of {', '.join(_ORDERINGS)}."})
         if ordering == _POSITION:
             return self._by_position(request)
-        page = self.paginate_queryset(workload_values(self.filter_queryset(self.get_queryset())))
-        return self.get_paginated_response(workloads_json(page or [], readers_of(self.reach)))
+        annotations = _asked_annotations(query_text(request.query_params, "annotations"))
+        found = workload_values(self.filter_queryset(self.get_queryset()), annotations=annotations)
+        page = self.paginate_queryset(found) or []
+        return self.get_paginated_response(workloads_json(page, readers_of(self.reach), annotations))
 
     def _by_position(self, request: Request) -> Response:
         parameters = request.query_params
@@ -138,8 +153,9 @@ class WorkloadsView(ClusterView):
         more = len(positions) > int(limit)
         if more:
             positions.popitem()
-        found = workload_values(Workload.objects.filter(pk__in=positions))
-        rows = workloads_json(found, readers_of(self.reach))
+        annotations = _asked_annotations(query_text(parameters, "annotations"))
+        found = workload_values(Workload.objects.filter(pk__in=positions), annotations=annotations)
+        rows = workloads_json(found, readers_of(self.reach), annotations)
         for row in rows:
             row["position"] = positions[row["id"]]
         rows.sort(key=lambda row: row["position"])
@@ -184,6 +200,19 @@ class WorkloadsView(ClusterView):
         if len(created) == 1:
             headers["Location"] = f"{request.path}{created[0].namespace}/{created[0].name}/"
         return Response({"workloads": stored}, status.HTTP_201_CREATED, headers=headers)
+
+
+def _asked_annotations(text: str) -> list[str]:
+    """The keys, each once; raises ValidationError."""
+    keys = list(dict.fromkeys(key.strip() for key in text.split(","))) if text else []
+    if len(keys) > MAX_ANNOTATIONS:
+        rule = f"Too many: {len(keys)} keys, and {MAX_ANNOTATIONS} are the most. Leave some out."
+        raise ValidationError({"annotations": rule})
+    for key in keys:
+        broken = qualified_name(key.lower())  # Kubernetes takes them in any case
+        if broken is not None:
+            raise ValidationError({"annotations": f"{key!r} is no key of an annotation: it {broken}."})
+    return keys
 
 
 class WorkloadView(ClusterView):

@@ -6070,6 +6070,10 @@ export interface components {
             requeue_at: string | null;
             owner: components["schemas"]["Owner"] | null;
             pod_sets: components["schemas"]["PodSet"][];
+            /** @description In a list those that `?annotations=` names. */
+            annotations?: {
+                [key: string]: string;
+            };
         };
         /** @description The groups, largest first, and how many workloads there are in all. */
         WorkloadCounts: {
@@ -24939,6 +24943,8 @@ export interface operations {
                 admitted_until?: string;
                 /** @description The cursor `next` of a page. */
                 after?: string;
+                /** @description Keys with commas between them, at most 10: rows have these `annotations`. */
+                annotations?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
@@ -24946,7 +24952,7 @@ export interface operations {
                 finished_since?: string;
                 /** @description Ended before. */
                 finished_until?: string;
-                /** @description `key`, or `key=value`: a label of the workload. */
+                /** @description A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold. */
                 label?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -24955,7 +24961,7 @@ export interface operations {
                 /** @description With a pod that lives on this node. */
                 node?: string;
                 /** @description `-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`. */
-                ordering?: "-id" | "-name" | "-namespace" | "-priority" | "-status" | "id" | "name" | "namespace" | "position" | "priority" | "status";
+                ordering?: "-cluster_queue" | "-id" | "-name" | "-namespace" | "-priority" | "-reason" | "-status" | "-submitted_by" | "cluster_queue" | "id" | "name" | "namespace" | "position" | "priority" | "reason" | "status" | "submitted_by";
                 priority_class?: string;
                 reason?: string;
                 /** @description That ask for some of this resource. */
@@ -26884,8 +26890,8 @@ export interface operations {
                 admitted_since?: string;
                 /** @description Admitted before. */
                 admitted_until?: string;
-                /** @description What to count by. */
-                by?: "cluster" | "cluster_queue" | "local_queue" | "namespace" | "priority_class" | "reason" | "status" | "submitted_by";
+                /** @description What to count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
+                by?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 cluster_queue?: string;
@@ -26893,7 +26899,7 @@ export interface operations {
                 finished_since?: string;
                 /** @description Ended before. */
                 finished_until?: string;
-                /** @description `key`, or `key=value`: a label of the workload. */
+                /** @description A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold. */
                 label?: string;
                 local_queue?: string;
                 namespace?: string;

@@ -35,12 +35,18 @@ type WorkloadOrdering = NonNullable<
 const NEWEST_FIRST: WorkloadOrdering = "-id";
 
 /** All that match, in the order of a column: the newest first without one. */
-export function workloadsQuery(cluster: string, filters: WorkloadFilters, sort: string = NEWEST_FIRST) {
+export function workloadsQuery(
+  cluster: string,
+  filters: WorkloadFilters,
+  sort: string = NEWEST_FIRST,
+  annotations: readonly string[] = [],
+) {
+  const asked = annotations.length === 0 ? {} : { annotations: annotations.join(",") };
   return infiniteQueryOptions({
-    queryKey: [...workloadKeys.list(cluster, filters), sort] as const,
+    queryKey: [...workloadKeys.list(cluster, filters), sort, annotations] as const,
     queryFn: ({ pageParam, signal }) => {
       const ordering = sort as WorkloadOrdering;
-      const query = { cluster, ordering, ...filterQuery(filters, Date.now()) };
+      const query = { cluster, ordering, ...asked, ...filterQuery(filters, Date.now()) };
       return answer(
         api.GET("/api/v1/workloads/", {
           params: { query: { ...query, ...after(pageParam), limit: PAGE_SIZE } },

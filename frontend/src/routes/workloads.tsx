@@ -11,7 +11,7 @@ export function WorkloadsRoute() {
   const filters = parseWorkloadFilters({ ...search });
   const view = parseWorkloadView({ ...search });
   const go = (next: WorkloadSearch) =>
-    void navigate({ search: next, replace: isTyping(search, next, ["search", "label"]) });
+    void navigate({ search: next, replace: isTyping(search, next, ["search", "widths"]) });
   return (
     <WorkloadsPage
       filters={filters}

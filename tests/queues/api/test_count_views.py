@@ -3,6 +3,7 @@
 import pytest
 
 from accounts.models import Cluster
+from queues.models import Pod, Workload
 from tests.api_client import SchemaClient
 from tests.factories import make_workload
 
@@ -30,6 +31,36 @@ def test_by_status_and_by_namespace(workloads: None, alice: SchemaClient) -> Non
     assert (body["total"], groups(body)) == (4, {"Pending": 3, "Admitted": 1})
     assert groups(alice.get(URL, {"by": "namespace", "status": "Pending"}).json()) == {"team-a": 2, "team-b": 1}
     assert alice.get(URL, {"search": "a1"}).json()["total"] == 1
+
+
+def test_by_label(workloads: None, alice: SchemaClient) -> None:
+    """What has no such label is counted too, so that the groups add up."""
+    Workload.objects.filter(name="a1").update(labels={"example.com/team": "vision", "1": ""})
+    Workload.objects.filter(name="b1").update(labels={"example.com/team": "speech"})
+    body = alice.get(URL, {"by": "label:example.com/team"}).json()
+    assert (body["total"], groups(body)) == (4, {"": 2, "speech": 1, "vision": 1})
+    assert groups(alice.get(URL, {"by": "label:1"}).json()) == {"": 4}
+    response = alice.get(URL, {"by": "label:two words"})
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["path"] == "by"
+
+
+def test_by_node(workloads: None, alice: SchemaClient, bob: SchemaClient) -> None:
+    """A workload with pods on two nodes is counted on each, and once in the total; pods that ended do not count."""
+    for name, pods in {
+        "a1": [("n1", "Running"), ("n1", "Running"), ("n2", "Pending")],
+        "b1": [("n1", "Failed")],
+    }.items():
+        workload = Workload.objects.get(name=name)
+        for replica, (node, phase) in enumerate(pods):
+            uid = f"{name}-{replica}"
+            Pod.objects.create(
+                workload=workload, pod_set="main", replica=replica, namespace=workload.namespace, name=uid, uid=uid,
+                phase=phase, node_name=node,
+            )  # fmt: skip
+    body = alice.get(URL, {"by": "node"}).json()
+    assert (body["total"], groups(body)) == (4, {"": 3, "n1": 1, "n2": 1})
+    assert groups(bob.get(URL, {"by": "node", "namespace": "team-b"}).json()) == {}
 
 
 def test_a_tenant_counts_what_it_sees(workloads: None, bob: SchemaClient) -> None:

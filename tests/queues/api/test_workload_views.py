@@ -267,6 +267,66 @@ def test_filters_by_what_it_runs_on_and_asks_for(alice: SchemaClient, local_queu
     assert alice.get(f"{URL}counts/", {"node": "n1"}).json()["total"] == 1
 
 
+LABELS = {"a": {"team": "vision", "tier": "1"}, "b": {"team": "vision-lab", "example.com/x": "y"}, "c": {"1": ""}}
+
+
+def test_labels_match_a_selector(alice: SchemaClient, local_queue: LocalQueue) -> None:
+    """D12: match types, in the list and in the counts."""
+    alice.post(URL, [workload(name) for name in reversed(LABELS)])
+    for name, labels in LABELS.items():
+        Workload.objects.filter(name=name).update(labels=labels)
+    for selector, expected in (
+        ("team", "ab"),
+        ("!team", "c"),
+        ("team=vision", "a"),
+        ("team==vision", "a"),
+        ("team != vision", "bc"),
+        ("team^=vision", "ab"),
+        ("team*=n-l", "b"),
+        ("example.com/x=y", "b"),
+        ("team in (vision, speech)", "a"),
+        ("team notin (vision,speech)", "bc"),
+        ("team^=vis,tier notin (2,3),!1", "ab"),
+        ("1=", "c"),
+        ("1^=", "c"),
+        ("tier*=_", ""),
+    ):
+        assert names(alice.get(URL, {"label": selector})) == list(expected), selector
+        assert alice.get(f"{URL}counts/", {"label": selector}).json()["total"] == len(expected), selector
+
+
+def test_what_is_no_selector_is_refused(alice: SchemaClient) -> None:
+    for selector, rule in (
+        ("team=two words", "cannot be read as a label selector"),
+        ("team=-x", "must be letters, digits"),
+        ("=x", "cannot be read as a label selector"),
+        ("team in vision", "cannot be read as a label selector"),
+        ("team,", "cannot be read as a label selector"),
+        (",".join("abcdefghijk"), "Too many: 11 requirements, and 10 are the most."),
+    ):
+        response = alice.get(URL, {"label": selector})
+        assert response.status_code == 400, selector
+        found = response.json()["errors"][0]
+        assert found["path"] == "label"
+        assert rule in found["rule"]
+
+
+def test_rows_have_the_annotations_that_are_asked_for(alice: SchemaClient, local_queue: LocalQueue) -> None:
+    """Columns of the list: some values, never all annotations of a row, and no query more."""
+    alice.post(URL, [workload("a"), workload("b")])
+    Workload.objects.filter(name="a").update(annotations={"example.com/cost": "7", "note": "", "1": "one", "z": "z"})
+    for place in ({}, {"cluster_queue": "research", "ordering": "position"}):
+        asked = {**place, "annotations": "example.com/cost,note,1,note"}
+        found = {row["name"]: row["annotations"] for row in alice.get(URL, asked).json()["results"]}
+        assert found == {"a": {"example.com/cost": "7", "note": "", "1": "one"}, "b": {}}
+    assert "annotations" not in alice.get(URL).json()["results"][0]
+    for keys, rule in (("a b", "is no key of an annotation"), (",".join("abcdefghijk"), "Too many: 11 keys")):
+        response = alice.get(URL, {"annotations": keys})
+        assert response.status_code == 400
+        assert response.json()["errors"][0]["path"] == "annotations"
+        assert rule in response.json()["errors"][0]["rule"]
+
+
 def test_filters_by_when_it_was_admitted_and_ended(alice: SchemaClient, local_queue: LocalQueue) -> None:
     """D12: ranges of time, their beginning within and their end not, in the list and in the counts."""
     alice.post(URL, [workload("early"), workload("late"), workload("waits")])
@@ -310,6 +370,9 @@ def test_refuses_ranges_that_are_none(alice: SchemaClient, prefix: str, address:
         ("priority", ["c", "d", "a", "b"]),
         ("-priority", ["b", "d", "a", "c"]),
         ("id", ["b", "a", "c", "d"]),
+        ("cluster_queue", ["d", "c", "a", "b"]),
+        ("-submitted_by", ["d", "c", "a", "b"]),
+        ("reason", ["d", "c", "a", "b"]),
     ],
 )
 def test_orders_hold_over_pages(

@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { fireEvent, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
@@ -32,6 +32,7 @@ function Table(props: Partial<DataTableProps<Row>>) {
 beforeEach(() => {
   // jsdom lays nothing out; a frame of 400 px shows some ten rows.
   vi.spyOn(Element.prototype, "clientHeight", "get").mockReturnValue(400);
+  vi.spyOn(HTMLElement.prototype, "offsetWidth", "get").mockReturnValue(200);
 });
 
 it("says what it says when empty, but not while it loads", async () => {
@@ -64,6 +65,7 @@ it("walks the rows with arrows or j and k, and opens one with Enter", async () =
   const onOpen = vi.fn();
   await renderPart(<Table rows={rows(5)} onOpen={onOpen} />);
   const user = userEvent.setup();
+  await user.tab(); // the width of the column
   await user.tab();
   await user.keyboard("{ArrowDown}jk{ArrowDown}{Enter}");
   expect(onOpen).toHaveBeenCalledExactlyOnceWith({ name: "row-2" });
@@ -103,4 +105,64 @@ it("says whose a row is where rows are of several clusters, and its links lead t
     "/nodes/row-0?cluster=east",
     "/nodes/row-1?cluster=west",
   ]);
+});
+
+const TWO_COLUMNS: DataColumn<Row>[] = [
+  ...COLUMNS,
+  { id: "age", header: "Age", meta: { width: "66px" }, cell: () => "1 h" },
+];
+
+function widthOf(name: string): string {
+  return screen.getByRole("columnheader", { name }).style.width;
+}
+
+it("makes a column as wide as the reader drags it, and leaves the others as they were on screen", async () => {
+  const onWidths = vi.fn();
+  function Kept() {
+    const [widths, setWidths] = useState<Readonly<Record<string, number>> | undefined>();
+    const keep = (next: typeof widths) => {
+      onWidths(next);
+      setWidths(next);
+    };
+    return <Table columns={TWO_COLUMNS} rows={rows(2)} widths={widths} onWidths={keep} />;
+  }
+  await renderPart(<Kept />);
+  const [first] = screen.getAllByRole("separator");
+  if (first === undefined) throw new Error("no handle");
+  first.setPointerCapture = () => {};
+  fireEvent.pointerDown(first, { button: 0, clientX: 100, pointerId: 1 });
+  fireEvent.pointerMove(first, { clientX: 130, pointerId: 1 });
+  expect(widthOf("Name")).toBe("230px");
+  expect(onWidths).not.toHaveBeenCalled();
+  fireEvent.pointerUp(first, { clientX: 150, pointerId: 1 });
+  expect(onWidths).toHaveBeenCalledExactlyOnceWith({ name: 250, age: 200 });
+  expect([widthOf("Name"), widthOf("Age")]).toEqual(["250px", "200px"]);
+  expect(screen.getByRole("table").style.width).toBe("450px");
+});
+
+it("lets go of a drag that the browser takes away, and takes a click for none", async () => {
+  const onWidths = vi.fn();
+  await renderPart(<Table columns={TWO_COLUMNS} rows={rows(2)} onWidths={onWidths} />);
+  const [first] = screen.getAllByRole("separator");
+  if (first === undefined) throw new Error("no handle");
+  first.setPointerCapture = () => {};
+  fireEvent.pointerDown(first, { button: 0, clientX: 100, pointerId: 1 });
+  fireEvent.pointerMove(first, { clientX: 400, pointerId: 1 });
+  fireEvent.pointerCancel(first, { pointerId: 1 });
+  expect(widthOf("Name")).toBe("");
+  fireEvent.pointerDown(first, { button: 0, clientX: 100, pointerId: 1 });
+  fireEvent.pointerUp(first, { clientX: 100, pointerId: 1 });
+  expect(onWidths).not.toHaveBeenCalled();
+});
+
+it("changes widths with the arrow keys and goes back to its own with Delete", async () => {
+  await renderPart(<Table columns={TWO_COLUMNS} rows={rows(2)} />);
+  const user = userEvent.setup();
+  const age = screen.getByRole("separator", { description: "Age" });
+  age.focus();
+  await user.keyboard("{ArrowRight}{Shift>}{ArrowLeft}{/Shift}");
+  expect(age.getAttribute("aria-valuenow")).toBe("152");
+  expect(widthOf("Age")).toBe("152px");
+  await user.keyboard("{Delete}");
+  expect(widthOf("Age")).toBe("66px");
 });

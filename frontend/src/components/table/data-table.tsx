@@ -7,10 +7,11 @@ import { Checkbox, Skeleton } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef } from "react";
 import { Icon } from "@/components/icon";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { RowCluster } from "@/components/row-cluster";
+import { type ColumnWidths, ResizeHandle, type Resizing, useColumnWidths } from "./column-widths";
 import classes from "./data-table.module.css";
 
 export interface ColumnLook {
@@ -54,6 +55,9 @@ export interface DataTableProps<Row extends object> {
   height?: string;
   /** Columns that the reader left out, by their ids. */
   hidden?: readonly string[];
+  /** What the reader made of the columns' widths. Without `onWidths` they last as long as the table. */
+  widths?: ColumnWidths | undefined;
+  onWidths?: ((widths: ColumnWidths | undefined) => void) | undefined;
   /** The order that the rows are in. */
   sort?: Sort | undefined;
   /** With it the heads of columns that have an order are buttons; undefined goes back to the list's own order. */
@@ -116,6 +120,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const columnVisibility = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
   const table = useTable({ features, columns, data: rows, getRowId: rowKey, state: { columnVisibility } });
   const frame = useRef<HTMLDivElement>(null);
+  const drawn = useRef<HTMLTableElement>(null);
+  const resizing = useColumnWidths(drawn, props.widths, props.onWidths);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => frame.current,
@@ -143,12 +149,21 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   };
 
   const columnCount = table.getVisibleFlatColumns().length + (selection === undefined ? 0 : 1);
+  const headers = table.getHeaderGroups()[0]?.headers ?? [];
   const rowModels = table.getRowModel().rows;
   if (!loading && rows.length === 0) return empty;
   return (
     <div ref={frame} className={classes.frame} style={{ maxHeight: props.height }}>
       <table
+        ref={drawn}
         className={classes.table}
+        style={{
+          width: widthOf(
+            headers.map(({ id }) => id),
+            resizing.widths,
+            selection !== undefined,
+          ),
+        }}
         aria-label={label}
         aria-rowcount={onEnd === undefined ? rows.length + 1 : -1}
       >
@@ -159,18 +174,17 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                 <SelectAll selection={selection} keys={rowModels.map((row) => row.id)} />
               </th>
             )}
-            {table.getHeaderGroups()[0]?.headers.map((header) => (
-              <th
+            {headers.map((header) => (
+              <ColumnHead
                 key={header.id}
-                scope="col"
-                data-align={header.column.columnDef.meta?.align}
-                style={{ width: header.column.columnDef.meta?.width }}
-                aria-sort={ariaSort(header.column.columnDef.meta?.sort, props.sort)}
+                column={header.id}
+                look={header.column.columnDef.meta}
+                sort={props.sort}
+                onSort={props.onSort}
+                resizing={resizing}
               >
-                <SortButton by={header.column.columnDef.meta?.sort} sort={props.sort} onSort={props.onSort}>
-                  <table.FlexRender header={header} />
-                </SortButton>
-              </th>
+                <table.FlexRender header={header} />
+              </ColumnHead>
             ))}
           </tr>
         </thead>
@@ -213,6 +227,43 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+const CHECK_WIDTH = 40;
+
+/** The sum where each column has a width of its own: the browser would spread what is left among all of them. */
+function widthOf(columns: string[], widths: ColumnWidths, selects: boolean): number | undefined {
+  const known = columns.flatMap((id) => widths[id] ?? []);
+  if (known.length < columns.length) return undefined;
+  return known.reduce((sum, width) => sum + width, selects ? CHECK_WIDTH : 0);
+}
+
+interface ColumnHeadProps extends Pick<DataTableProps<object>, "sort" | "onSort"> {
+  column: string;
+  look: ColumnLook | undefined;
+  resizing: Resizing;
+  children: ReactNode;
+}
+
+function ColumnHead({ column, look = {}, sort, onSort, resizing, children }: ColumnHeadProps) {
+  const name = useId();
+  return (
+    <th
+      scope="col"
+      data-column={column}
+      data-align={look.align}
+      style={{ width: resizing.widths[column] ?? look.width }}
+      aria-labelledby={name}
+      aria-sort={ariaSort(look.sort, sort)}
+    >
+      <span id={name} className={classes.head}>
+        <SortButton by={look.sort} sort={sort} onSort={onSort}>
+          {children}
+        </SortButton>
+      </span>
+      <ResizeHandle column={column} describedBy={name} resizing={resizing} />
+    </th>
   );
 }
 

@@ -21,6 +21,8 @@ export interface PagedTableProps<Row extends object>
     | "sort"
     | "onSort"
     | "hidden"
+    | "widths"
+    | "onWidths"
     | "clusterOf"
   > {
   list: PagedList<Row>;

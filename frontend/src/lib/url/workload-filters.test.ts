@@ -1,5 +1,11 @@
 import { expect, it } from "vitest";
-import { countFilters, filterQuery, parseWorkloadFilters, parseWorkloadView } from "./workload-filters";
+import {
+  countFilters,
+  drillInto,
+  filterQuery,
+  parseWorkloadFilters,
+  parseWorkloadView,
+} from "./workload-filters";
 
 it("takes the filters that the API knows", () => {
   const search = { status: "Pending", namespace: "research", cluster_queue: "gpu", search: "train" };
@@ -26,9 +32,17 @@ it("counts the filters that are set", () => {
 });
 
 it("keeps the order, the groups and the columns that are known", () => {
-  const view = { sort: "-priority", group: "namespace", hide: "why,requests" };
+  const view = {
+    sort: "-priority",
+    group: "label:example.com/team",
+    hide: "why,requests",
+    columns: "label:team,submitted_by",
+    widths: "name~300",
+  };
   expect(parseWorkloadView({ ...view, search: "x" })).toEqual(view);
-  expect(parseWorkloadView({ sort: "bogus", group: "colour", hide: "" })).toEqual({});
+  expect(parseWorkloadView({ sort: "bogus", group: "colour", hide: "", columns: "x", widths: "y" })).toEqual(
+    {},
+  );
 });
 
 it("asks the API for the filters, a range of time among them", () => {
@@ -38,4 +52,14 @@ it("asks the API for the filters, a range of time among them", () => {
     label: "team",
     admitted_since: "2026-01-05T08:00:00.000Z",
   });
+});
+
+it("opens a group as the filters that it stands for", () => {
+  expect(drillInto({ status: "Pending" }, "reason", "WaitingForQuota")).toEqual({
+    status: "Pending",
+    reason: "WaitingForQuota",
+  });
+  expect(drillInto({ label: "tier=1" }, "label:team", "vision")).toEqual({ label: "tier=1,team=vision" });
+  expect(drillInto({}, "label:team", "")).toEqual({ label: "!team" });
+  expect(drillInto({}, "node", "")).toBeUndefined();
 });

@@ -1,5 +1,7 @@
 /** The filters of the workload list as they stand in the URL and as the API takes them. */
 import { isWorkloadStatus, type WorkloadStatus } from "../words/workload-status";
+import { joinSelector } from "./label-selector";
+import { formatWidths, isKey, parseColumns, parseWidths } from "./list-columns";
 import { parseTexts } from "./texts";
 import { parseTimeRange, type TimeQuery, type TimeRange, timeQuery } from "./time-range";
 
@@ -13,7 +15,7 @@ export interface WorkloadFilters extends TimeRange {
   submitted_by?: string;
   node?: string;
   resource?: string;
-  /** "key" or "key=value". */
+  /** A label selector. */
   label?: string;
   search?: string;
 }
@@ -53,34 +55,71 @@ export function countFilters(filters: WorkloadFilters): number {
   return Object.keys(filters).length;
 }
 
-export const WORKLOAD_GROUPS = [
+export const PLAIN_GROUPS = [
+  "status",
   "namespace",
   "cluster_queue",
   "local_queue",
   "priority_class",
   "reason",
   "submitted_by",
+  "node",
 ] as const;
-export type WorkloadGroup = (typeof WORKLOAD_GROUPS)[number];
+export type PlainGroup = (typeof PLAIN_GROUPS)[number];
+/** What workloads are counted by: a field, or the value of a label. */
+export type WorkloadGroup = PlainGroup | `label:${string}`;
 
-const ORDERS = ["name", "namespace", "status", "priority", "id"];
+export function isPlainGroup(group: string): group is PlainGroup {
+  return PLAIN_GROUPS.some((known) => known === group);
+}
 
-/** How the list looks: its order, its groups and the columns that are left out. */
+/** The key of the label that a group is of. */
+export function labelOfGroup(group: string): string {
+  return group.slice("label:".length);
+}
+
+function isGroup(text: unknown): text is WorkloadGroup {
+  if (typeof text !== "string") return false;
+  return isPlainGroup(text) || (text.startsWith("label:") && isKey(labelOfGroup(text)));
+}
+
+/** The filters of the list that a group stands for; undefined where no filter says so. */
+export function drillInto(
+  filters: WorkloadFilters,
+  group: WorkloadGroup,
+  value: string,
+): WorkloadFilters | undefined {
+  if (isPlainGroup(group))
+    return value === "" ? undefined : parseWorkloadFilters({ ...filters, [group]: value });
+  const key = labelOfGroup(group);
+  return { ...filters, label: joinSelector(filters.label, value === "" ? `!${key}` : `${key}=${value}`) };
+}
+
+const ORDERS = ["name", "namespace", "status", "priority", "id", "cluster_queue", "reason", "submitted_by"];
+
+/** How the list looks: its order, its groups, its columns and their widths. */
 export interface WorkloadView {
   /** A column, "-" before it for the largest first; the newest first without. */
   sort?: string;
   group?: WorkloadGroup;
-  /** Columns, with commas between them. */
+  /** Columns that are left out, with commas between them. */
   hide?: string;
+  /** Columns that were added; `parseColumns` reads them. */
+  columns?: string;
+  /** As `formatWidths` writes them. */
+  widths?: string;
 }
 
 export type WorkloadSearch = WorkloadFilters & WorkloadView;
 
 export function parseWorkloadView(search: Record<string, unknown>): WorkloadView {
-  const { sort, hide } = parseTexts(search, ["sort", "hide"]);
+  const { sort, hide, columns, widths } = parseTexts(search, ["sort", "hide", "columns", "widths"]);
   const view: WorkloadView = hide === undefined ? {} : { hide };
   if (sort !== undefined && ORDERS.includes(sort.replace("-", ""))) view.sort = sort;
-  const group = WORKLOAD_GROUPS.find((known) => known === search.group);
-  if (group !== undefined) view.group = group;
+  if (isGroup(search.group)) view.group = search.group;
+  const added = parseColumns(columns).join(",");
+  if (added !== "") view.columns = added;
+  const kept = formatWidths(parseWidths(widths));
+  if (kept !== "") view.widths = kept;
   return view;
 }

@@ -7,13 +7,14 @@ import { useCluster, useLive } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { workloadCountsQuery } from "@/api/workloads";
-import { ChoiceFilter, FilterRow, LabelFilter, TextFilter } from "@/components/table/filters";
+import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
 import { formatCount } from "@/lib/quantity";
 import { parseTimeRange } from "@/lib/url/time-range";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
 import { PENDING_REASONS } from "@/lib/words/pending-reason";
 import { statusLook, WORKLOAD_STATUSES } from "@/lib/words/workload-status";
 import classes from "../workloads.module.css";
+import { LabelFilter } from "./label-filter";
 import { TimeFilter } from "./time-filter";
 
 export interface FilterBarProps {

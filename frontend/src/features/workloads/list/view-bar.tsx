@@ -1,67 +1,104 @@
 /** How the list looks: what it is grouped by, and which columns it has. It stands in the URL. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Group, Menu, NativeSelect } from "@mantine/core";
-import { Icon } from "@/components/icon";
-import { WORKLOAD_GROUPS, type WorkloadGroup, type WorkloadView } from "@/lib/url/workload-filters";
-import { WORKLOAD_COLUMNS } from "./workload-columns";
+import { Button, Group, NativeSelect, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { isKey } from "@/lib/url/list-columns";
+import {
+  isPlainGroup,
+  labelOfGroup,
+  PLAIN_GROUPS,
+  type PlainGroup,
+  type WorkloadGroup,
+  type WorkloadView,
+} from "@/lib/url/workload-filters";
+import { ColumnChooser } from "./column-chooser";
 
-export const groupWords = (): Record<WorkloadGroup, string> => ({
+const plainGroupWords = (): Record<PlainGroup, string> => ({
+  status: t`Status`,
   namespace: t`Namespace`,
   cluster_queue: t`ClusterQueue`,
   local_queue: t`LocalQueue`,
   priority_class: t`Priority class`,
   reason: t`Reason`,
   submitted_by: t`Submitted by`,
+  node: t`Node`,
 });
 
-/** The name cannot be left out: by it a row is opened. */
-const CHOOSABLE = WORKLOAD_COLUMNS.flatMap(({ id = "", header }) =>
-  id === "name" ? [] : [{ id, label: header as () => string }],
-);
-
-export function hiddenColumns({ hide = "" }: WorkloadView): string[] {
-  return hide.split(",").filter((id) => CHOOSABLE.some((column) => column.id === id));
+export function groupWords(group: WorkloadGroup): string {
+  return isPlainGroup(group) ? plainGroupWords()[group] : t`Label ${labelOfGroup(group)}`;
 }
 
-export function ViewBar({ view, onView }: { view: WorkloadView; onView: (view: WorkloadView) => void }) {
-  const hidden = hiddenColumns(view);
-  const toggle = (id: string) => {
-    const next = hidden.includes(id) ? hidden.filter((each) => each !== id) : [...hidden, id];
-    const { hide: _, ...others } = view;
-    onView(next.length === 0 ? others : { ...others, hide: next.join(",") });
-  };
+const ASK = "label:";
+
+export interface ViewBarProps {
+  view: WorkloadView;
+  onView: (view: WorkloadView) => void;
+}
+
+export function ViewBar({ view, onView }: ViewBarProps) {
+  const [asks, setAsks] = useState(false);
+  const { group, ...others } = view;
   return (
     <Group gap="xs">
       <NativeSelect
         aria-label={t`Group by`}
         size="xs"
         w={150}
-        value={view.group ?? ""}
+        value={asks ? ASK : (group ?? "")}
         data={[
           { value: "", label: t`No groups` },
-          ...WORKLOAD_GROUPS.map((group) => ({ value: group, label: t`By ${groupWords()[group]}` })),
+          ...PLAIN_GROUPS.map((each) => ({ value: each, label: t`By ${groupWords(each)}` })),
+          ...(group === undefined || isPlainGroup(group)
+            ? []
+            : [{ value: group, label: t`By ${groupWords(group)}` }]),
+          { value: ASK, label: t`By a label …` },
         ]}
         onChange={(event) => {
-          const group = WORKLOAD_GROUPS.find((known) => known === event.currentTarget.value);
-          const { group: _, ...others } = view;
-          onView(group === undefined ? others : { ...others, group });
+          const chosen = event.currentTarget.value;
+          setAsks(chosen === ASK);
+          if (chosen === ASK) return;
+          const plain = PLAIN_GROUPS.find((known) => known === chosen);
+          onView(plain === undefined ? others : { ...others, group: plain });
         }}
       />
-      <Menu closeOnItemClick={false} position="bottom-end">
-        <Menu.Target>
-          <Button variant="default" size="xs" leftSection={<Icon name="table" size={14} />}>
-            <Trans>Columns</Trans>
-          </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          {CHOOSABLE.map(({ id, label }) => (
-            <Menu.CheckboxItem key={id} checked={!hidden.includes(id)} onChange={() => toggle(id)}>
-              {label()}
-            </Menu.CheckboxItem>
-          ))}
-        </Menu.Dropdown>
-      </Menu>
+      {asks && (
+        <LabelKey
+          onChoose={(key) => {
+            setAsks(false);
+            onView({ ...others, group: `label:${key}` });
+          }}
+        />
+      )}
+      <ColumnChooser view={view} onView={onView} />
     </Group>
+  );
+}
+
+function LabelKey({ onChoose }: { onChoose: (key: string) => void }) {
+  const [key, setKey] = useState("");
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isKey(key.trim())) onChoose(key.trim());
+      }}
+    >
+      <Group gap={4} wrap="nowrap">
+        <TextInput
+          size="xs"
+          w={130}
+          aria-label={t`Key of the label to group by`}
+          placeholder={t`Key`}
+          spellCheck={false}
+          autoFocus
+          value={key}
+          onChange={(event) => setKey(event.currentTarget.value)}
+        />
+        <Button type="submit" size="xs" px={8} disabled={!isKey(key.trim())}>
+          <Trans>Group</Trans>
+        </Button>
+      </Group>
+    </form>
   );
 }

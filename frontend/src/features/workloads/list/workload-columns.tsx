@@ -6,6 +6,8 @@ import { BadgeDot } from "@/components/badge-dot";
 import { WorkloadLink } from "@/components/object-links";
 import { ageColumn, clusterQueueColumn, textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
+import { type AddedColumn, OWN_COLUMNS, type OwnColumn } from "@/lib/url/list-columns";
+import type { WorkloadView } from "@/lib/url/workload-filters";
 import { statusLook } from "@/lib/words/workload-status";
 import { summarizeRequests } from "./requests";
 
@@ -34,7 +36,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     meta: { width: "124px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
   },
-  clusterQueueColumn({ hideBelow: 760, width: "13%" }),
+  clusterQueueColumn({ hideBelow: 760, width: "13%", sort: "cluster_queue" }),
   {
     id: "requests",
     header: () => t`Asks for`,
@@ -53,11 +55,62 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: () => t`Why`,
-    meta: { hideBelow: 760, width: "14%" },
+    meta: { hideBelow: 760, width: "14%", sort: "reason" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
   ageColumn((workload) => workload.created_at, { hideBelow: 560, align: "right", sort: "id" }),
 ];
+
+/** The name cannot be left out: by it a row is opened. */
+export const CHOOSABLE = WORKLOAD_COLUMNS.flatMap(({ id = "", header }) =>
+  id === "name" ? [] : [{ id, label: header as () => string }],
+);
+
+export function hiddenColumns({ hide = "" }: WorkloadView): string[] {
+  return hide.split(",").filter((id) => CHOOSABLE.some((column) => column.id === id));
+}
+
+const ownWords = (): Record<OwnColumn, string> => ({
+  local_queue: t`LocalQueue`,
+  priority_class: t`Priority class`,
+  submitted_by: t`Submitted by`,
+  kind: t`Owner`,
+});
+
+/** What a column that was added is called: a label and an annotation by their keys. */
+export function addedWords(column: AddedColumn): string {
+  const own = OWN_COLUMNS.find((each) => each === column);
+  return own === undefined ? column.slice(column.indexOf(":") + 1) : ownWords()[own];
+}
+
+function addedText(
+  { queue_name, priority_class, submitted_by, owner, labels, annotations }: Workload,
+  column: AddedColumn,
+) {
+  const own = {
+    local_queue: queue_name,
+    priority_class,
+    submitted_by,
+    kind: owner === null ? "" : `${owner.kind}/${owner.name}`,
+  };
+  const found = OWN_COLUMNS.find((each) => each === column);
+  if (found !== undefined) return own[found];
+  const key = column.slice(column.indexOf(":") + 1);
+  return (column.startsWith("label:") ? labels[key] : annotations?.[key]) ?? "";
+}
+
+/** The columns that the list always has, and before the age those that the reader added. */
+export function columnsWith(added: readonly AddedColumn[]): DataColumn<Workload>[] {
+  const more = added.map((column) =>
+    textColumn<Workload>(
+      column,
+      () => addedWords(column),
+      (workload) => addedText(workload, column) || "–",
+      { width: "120px", hideBelow: 560, ...(column === "submitted_by" ? { sort: "submitted_by" } : {}) },
+    ),
+  );
+  return [...WORKLOAD_COLUMNS.slice(0, -1), ...more, ...WORKLOAD_COLUMNS.slice(-1)];
+}
 
 export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "status" | "active"> }) {
   const { label, color, meaning } = statusLook(workload.status);

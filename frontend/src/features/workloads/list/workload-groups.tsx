@@ -10,7 +10,7 @@ import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
 import { type DataColumn, DataTable } from "@/components/table/data-table";
 import { formatCount, formatShare } from "@/lib/quantity";
-import type { WorkloadFilters, WorkloadGroup } from "@/lib/url/workload-filters";
+import { drillInto, type WorkloadFilters, type WorkloadGroup } from "@/lib/url/workload-filters";
 import { groupWords } from "./view-bar";
 
 interface GroupRow {
@@ -22,14 +22,14 @@ interface GroupRow {
 export interface WorkloadGroupsProps {
   by: WorkloadGroup;
   filters: WorkloadFilters;
-  onOpen: (value: string) => void;
+  onOpen: (filters: WorkloadFilters) => void;
 }
 
 function columnsOf(by: WorkloadGroup): DataColumn<GroupRow>[] {
   return [
     {
       id: "value",
-      header: groupWords()[by],
+      header: groupWords(by),
       cell: ({ row: { original } }) => original.value || t`(none)`,
     },
     {
@@ -76,12 +76,15 @@ export function WorkloadGroups({ by, filters, onOpen }: WorkloadGroupsProps) {
   return (
     <Panel flush>
       <DataTable
-        label={t`Workloads by ${groupWords()[by]}`}
+        label={t`Workloads by ${groupWords(by)}`}
         columns={columns}
         rows={rows}
         rowKey={(row) => row.value}
         loading={counts.isPending}
-        onOpen={({ value }) => value !== "" && onOpen(value)}
+        onOpen={({ value }) => {
+          const inside = drillInto(filters, by, value);
+          if (inside !== undefined) onOpen(inside);
+        }}
         height="max(420px, calc(100dvh - 250px))"
         empty={<EmptyState icon="filter" title={t`No workload matches these filters`} />}
       />

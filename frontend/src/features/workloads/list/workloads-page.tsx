@@ -16,14 +16,15 @@ import { PageHeader } from "@/components/page-header";
 import { PagedTable, useRows } from "@/components/table/paged-table";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";
+import { annotationsOf, formatWidths, parseColumns, parseWidths } from "@/lib/url/list-columns";
 import { countFilters, type WorkloadFilters, type WorkloadView } from "@/lib/url/workload-filters";
 import { SubmitModal } from "../submit/submit-modal";
 import { BulkBar } from "./bulk-bar";
 import { FilterBar } from "./filter-bar";
 import { SavedViews } from "./saved-views";
 import { useSelection } from "./selection";
-import { hiddenColumns, ViewBar } from "./view-bar";
-import { WORKLOAD_COLUMNS } from "./workload-columns";
+import { ViewBar } from "./view-bar";
+import { columnsWith, hiddenColumns } from "./workload-columns";
 import { WorkloadGroups } from "./workload-groups";
 
 export interface WorkloadsPageProps {
@@ -66,9 +67,9 @@ export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: Work
         <WorkloadGroups
           by={view.group}
           filters={filters}
-          onOpen={(value) => {
-            const { group, ...rest } = view;
-            if (group !== undefined) onDrill({ ...filters, [group]: value }, rest);
+          onOpen={(inside) => {
+            const { group: _, ...rest } = view;
+            onDrill(inside, rest);
           }}
         />
       )}
@@ -95,7 +96,10 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
   const cluster = useCluster();
   const navigate = useNavigate();
   const inCluster = useInCluster();
-  const list = useInfiniteQuery(workloadsQuery(cluster, filters, view.sort));
+  const added = useMemo(() => parseColumns(view.columns), [view.columns]);
+  const columns = useMemo(() => columnsWith(added), [added]);
+  const widths = useMemo(() => parseWidths(view.widths), [view.widths]);
+  const list = useInfiniteQuery(workloadsQuery(cluster, filters, view.sort, annotationsOf(added)));
   const rows = useRows(list);
   const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
   const mayWrite = useMayWrite();
@@ -107,7 +111,7 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
       <PagedTable
         label={t`Workloads`}
         list={list}
-        columns={WORKLOAD_COLUMNS}
+        columns={columns}
         rowKey={(row) => row.uid}
         selection={mayWrite ? { keys: selection.chosen, onChange: selection.choose } : undefined}
         onOpen={({ cluster: home, namespace, name }) =>
@@ -119,6 +123,11 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
         }
         clusterOf={useClusterOf(clusterOfRow)}
         hidden={hidden}
+        widths={widths}
+        onWidths={(next) => {
+          const { widths: _, ...others } = view;
+          onView(next === undefined ? others : { ...others, widths: formatWidths(next) });
+        }}
         sort={view.sort ?? "-id"}
         onSort={(sort) => {
           const { sort: _, ...others } = view;
