@@ -7,7 +7,15 @@ import { Checkbox, Skeleton } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef } from "react";
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type ReactNode,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+} from "react";
 import { Icon } from "@/components/icon";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { RowCluster } from "@/components/row-cluster";
@@ -157,13 +165,10 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       <table
         ref={drawn}
         className={classes.table}
-        style={{
-          width: widthOf(
-            headers.map(({ id }) => id),
-            resizing.widths,
-            selection !== undefined,
-          ),
-        }}
+        style={sizeOf(
+          headers.map(({ id, column }) => resizing.widths[id] ?? column.columnDef.meta?.width),
+          selection !== undefined,
+        )}
         aria-label={label}
         aria-rowcount={onEnd === undefined ? rows.length + 1 : -1}
       >
@@ -232,11 +237,21 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
 
 const CHECK_WIDTH = 40;
 
-/** The sum where each column has a width of its own: the browser would spread what is left among all of them. */
-function widthOf(columns: string[], widths: ColumnWidths, selects: boolean): number | undefined {
-  const known = columns.flatMap((id) => widths[id] ?? []);
-  if (known.length < columns.length) return undefined;
-  return known.reduce((sum, width) => sum + width, selects ? CHECK_WIDTH : 0);
+const LEAST_WIDTH = 160;
+
+/**
+ * How wide the whole table is. Where the reader gave each column a width it is their sum: the browser would spread what
+ * is left among all of them. Where they are all in px but some, these have room for a name.
+ */
+function sizeOf(widths: (number | string | undefined)[], selects: boolean): CSSProperties {
+  const own = widths.map((width) => (typeof width === "string" ? pixels(width) : width));
+  if (widths.some((width, place) => width !== undefined && own[place] === undefined)) return {};
+  const sum = own.reduce<number>((total, width = LEAST_WIDTH) => total + width, selects ? CHECK_WIDTH : 0);
+  return widths.every((width) => typeof width === "number") ? { width: sum } : { minWidth: sum };
+}
+
+function pixels(width: string): number | undefined {
+  return width.endsWith("px") ? Number.parseFloat(width) : undefined;
 }
 
 interface ColumnHeadProps extends Pick<DataTableProps<object>, "sort" | "onSort"> {

@@ -33,7 +33,7 @@ export function ColumnChooser({ view, onView }: ColumnChooserProps) {
     );
   const isFull = added.length >= MAX_ADDED;
   return (
-    <Popover position="bottom-end" width={280} trapFocus>
+    <Popover position="bottom-end" width={340} trapFocus>
       <Popover.Target>
         <Button variant="default" size="xs" leftSection={<Icon name="table" size={14} />}>
           <Trans>Columns</Trans>
@@ -109,7 +109,8 @@ function KeyForm({ disabled, onAdd }: { disabled: boolean; onAdd: (column: Added
       <Group gap={4} wrap="nowrap" align="flex-start">
         <NativeSelect
           size="xs"
-          w={100}
+          w={110}
+          style={{ flex: "none" }}
           aria-label={t`Kind of column`}
           value={kind}
           data={[
@@ -128,7 +129,12 @@ function KeyForm({ disabled, onAdd }: { disabled: boolean; onAdd: (column: Added
           error={wrong ? t`Not a key` : null}
           onChange={(event) => setKey(event.currentTarget.value)}
         />
-        <Button type="submit" size="xs" px={8} disabled={disabled || wrong || key.trim() === ""}>
+        <Button
+          type="submit"
+          size="xs"
+          style={{ flex: "none" }}
+          disabled={disabled || wrong || key.trim() === ""}
+        >
           <Trans>Add</Trans>
         </Button>
       </Group>

@@ -51,7 +51,7 @@ export function ViewBar({ view, onView }: ViewBarProps) {
           ...PLAIN_GROUPS.map((each) => ({ value: each, label: t`By ${groupWords(each)}` })),
           ...(group === undefined || isPlainGroup(group)
             ? []
-            : [{ value: group, label: t`By ${groupWords(group)}` }]),
+            : [{ value: group, label: t`By label ${labelOfGroup(group)}` }]),
           { value: ASK, label: t`By a label …` },
         ]}
         onChange={(event) => {

@@ -99,6 +99,14 @@ function addedText(
   return (column.startsWith("label:") ? labels[key] : annotations?.[key]) ?? "";
 }
 
+/** Beside more columns, those that otherwise have a share of the table. */
+const BESIDE_ADDED: Readonly<Record<string, string>> = {
+  namespace: "110px",
+  queue: "140px",
+  requests: "230px",
+  why: "140px",
+};
+
 /** The columns that the list always has, and before the age those that the reader added. */
 export function columnsWith(added: readonly AddedColumn[]): DataColumn<Workload>[] {
   const more = added.map((column) =>
@@ -109,7 +117,12 @@ export function columnsWith(added: readonly AddedColumn[]): DataColumn<Workload>
       { width: "120px", hideBelow: 560, ...(column === "submitted_by" ? { sort: "submitted_by" } : {}) },
     ),
   );
-  return [...WORKLOAD_COLUMNS.slice(0, -1), ...more, ...WORKLOAD_COLUMNS.slice(-1)];
+  if (more.length === 0) return WORKLOAD_COLUMNS;
+  const own = WORKLOAD_COLUMNS.map((column) => {
+    const width = BESIDE_ADDED[column.id ?? ""];
+    return width === undefined ? column : { ...column, meta: { ...column.meta, width } };
+  });
+  return [...own.slice(0, -1), ...more, ...own.slice(-1)];
 }
 
 export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "status" | "active"> }) {
