@@ -8,6 +8,7 @@ from accounts.models.external_identity import ExternalIdentity
 from accounts.models.kept_answer import KeptAnswer
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
+from accounts.models.saved_view import SavedView
 from accounts.models.service_account import ServiceAccount
 from accounts.models.token import TokenDetails, TokenScope
 
@@ -26,6 +27,7 @@ __all__ = [
     "NamespacedObject",
     "Role",
     "RoleBinding",
+    "SavedView",
     "ServiceAccount",
     "TokenDetails",
     "TokenScope",

@@ -218,6 +218,11 @@ RIGHTS: Final[dict[str, Entry]] = {
     "DELETE users/{name}/tokens/{token_id}/": (EVERYWHERE, None),
     "POST auth/logout/": (ANY_LOGIN, None),
     "GET auth/tokens/": (ANY_LOGIN, None),
+    "GET saved-views/": (ANY_LOGIN, None),
+    "POST saved-views/": (ANY_LOGIN, {"page": "workloads", "name": "mine", "search": {}}),
+    "GET saved-views/{view_id}/": (ANY_LOGIN, None),
+    "PATCH saved-views/{view_id}/": (ANY_LOGIN, {"name": "other"}),
+    "DELETE saved-views/{view_id}/": (ANY_LOGIN, None),
     "DELETE auth/tokens/": (ANY_LOGIN, None),
     "DELETE auth/tokens/{token_id}/": (ANY_LOGIN, None),
 }
@@ -265,6 +270,7 @@ def address(path: str) -> str:
         "flavor": "default-flavor",
         "pod": "w-0",
         "rule_id": "1",
+        "view_id": "1",
     }
     for key, value in values.items():
         path = path.replace("{" + key + "}", value)

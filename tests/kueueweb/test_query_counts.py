@@ -76,6 +76,7 @@ ENDPOINTS = (
     "role-bindings/binding-0/",
     "runtime-classes/",
     "scheduling-cycles/",
+    "saved-views/",
     "service-accounts/",
     "service-accounts/machine-0/tokens/",
     "users/",

@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Model
 from knox.models import AuthToken
 
-from accounts.models import Cluster, Namespace, Role, RoleBinding
+from accounts.models import Cluster, Namespace, Role, RoleBinding, SavedView
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
 from notifications.models import NotificationRule
@@ -109,6 +109,12 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("patch", "notification-rules/{rule_id}/"): Write({"enabled": False}, refused=(404,)),
     ("delete", "notification-rules/{rule_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
     ("post", "notification-rules/{rule_id}/test/"): Write(right=codes(202), refused=(404,)),
+    ("post", "saved-views/"): Write(
+        {"page": "workloads", "name": "waiting", "search": {"status": "Pending"}}, own=True, right=codes(201),
+        again=codes(409),
+    ),
+    ("patch", "saved-views/{view_id}/"): Write({"search": {}}, refused=(404,)),
+    ("delete", "saved-views/{view_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
     ("post", "service-accounts/"): Write({"name": "robot"}, right=codes(201), again=codes(409)),
     ("delete", "service-accounts/{name}/"): Write(right=codes(204), again=codes(404)),
     ("post", "service-accounts/{name}/tokens/"): Write({"scope": "read"}, right=codes(201)),
@@ -226,6 +232,8 @@ def url_of(path: str) -> str:
     filled = filled.replace("{user_code}", "X")
     rule = NotificationRule.objects.filter(user__username="bob").first()
     filled = filled.replace("{rule_id}", str(rule.pk if rule else ""))
+    view = SavedView.objects.filter(user__username="bob").first()
+    filled = filled.replace("{view_id}", str(view.pk if view else ""))
     return f"/api/v1/{filled.replace('{token_id}', str(token.details.pk if token else ''))}"
 
 
@@ -235,6 +243,8 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
     if "{rule_id}" in path:
         bob = User.objects.get(username="bob")
         NotificationRule.objects.create(user=bob, cluster=cluster, event="WorkloadStarted", created_at=EPOCH)
+    if "{view_id}" in path:
+        SavedView.objects.create(user=User.objects.get(username="bob"), page="workloads", name="mine", search={})
     if write.before == "made":
         made = client_of(User.objects.get(username="alice")).put(url_of(path), BODIES[path], format="json")
         assert made.status_code == 201, made.content

@@ -1,7 +1,8 @@
 /** The filters of the workload list as they stand in the URL and as the API takes them. */
+
+import { formatWidths, isKey, parseColumns, parseWidths } from "../list/columns";
+import { joinSelector } from "../list/label-selector";
 import { isWorkloadStatus, type WorkloadStatus } from "../words/workload-status";
-import { joinSelector } from "./label-selector";
-import { formatWidths, isKey, parseColumns, parseWidths } from "./list-columns";
 import { parseTexts } from "./texts";
 import { parseTimeRange, type TimeQuery, type TimeRange, timeQuery } from "./time-range";
 

@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Checkbox, Group, NativeSelect, Popover, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Icon } from "@/components/icon";
-import { type AddedColumn, isKey, MAX_ADDED, OWN_COLUMNS, parseColumns } from "@/lib/url/list-columns";
+import { type AddedColumn, isKey, MAX_ADDED, OWN_COLUMNS, parseColumns } from "@/lib/list/columns";
 import type { WorkloadView } from "@/lib/url/workload-filters";
 import { addedWords, CHOOSABLE, hiddenColumns } from "./workload-columns";
 

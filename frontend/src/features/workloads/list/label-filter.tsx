@@ -11,7 +11,7 @@ import {
   requirement,
   splitSelector,
   takesValue,
-} from "@/lib/url/label-selector";
+} from "@/lib/list/label-selector";
 
 const matchWords = (): Record<Match, string> => ({
   has: t`exists`,

@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Group, Popover, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Icon } from "@/components/icon";
-import { forgetView, readViews, saveView } from "@/lib/saved-views";
+import { forgetView, readViews, saveView } from "@/lib/list/saved-views";
 import {
   parseWorkloadFilters,
   parseWorkloadView,

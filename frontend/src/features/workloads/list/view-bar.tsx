@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, NativeSelect, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { isKey } from "@/lib/url/list-columns";
+import { isKey } from "@/lib/list/columns";
 import {
   isPlainGroup,
   labelOfGroup,

@@ -6,7 +6,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { WorkloadLink } from "@/components/object-links";
 import { ageColumn, clusterQueueColumn, textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
-import { type AddedColumn, OWN_COLUMNS, type OwnColumn } from "@/lib/url/list-columns";
+import { type AddedColumn, OWN_COLUMNS, type OwnColumn } from "@/lib/list/columns";
 import type { WorkloadView } from "@/lib/url/workload-filters";
 import { statusLook } from "@/lib/words/workload-status";
 import { summarizeRequests } from "./requests";

@@ -1,5 +1,5 @@
 /** Label selectors as the API takes them: requirements with commas between them, which must all hold. */
-import { isKey } from "./list-columns";
+import { isKey } from "./columns";
 
 export const MATCHES = ["has", "lacks", "is", "is-not", "starts", "contains", "one-of", "none-of"] as const;
 export type Match = (typeof MATCHES)[number];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { annotationsOf, formatWidths, MAX_ADDED, parseColumns, parseWidths } from "./list-columns";
+import { annotationsOf, formatWidths, MAX_ADDED, parseColumns, parseWidths } from "./columns";
 
 test("columns that were added are read once each, and what is none is left out", () => {
   expect(

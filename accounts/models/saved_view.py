@@ -1,0 +1,22 @@
+"""The views of lists that users saved under a name."""
+
+from django.conf import settings
+from django.db import models
+
+
+class SavedView(models.Model):
+    """Filters, groups, order and columns of a list, for one user, whatever browser they use."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    page = models.CharField(max_length=32, help_text="Of which list.")
+    name = models.CharField(max_length=60)
+    search = models.JSONField(help_text="{name: text}: the query of the page's address.")
+    generation = models.BigIntegerField(default=1, help_text="Goes up with each change.")
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["page", "name", "id"]
+        constraints = [models.UniqueConstraint(fields=["user", "page", "name"], name="saved_view_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.name}"

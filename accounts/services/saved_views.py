@@ -1,0 +1,75 @@
+"""Views of lists are saved, changed and deleted by their owner; nobody else sees them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounts.exceptions import AlreadyExists, LimitReached, NotFound
+from accounts.models import SavedView
+from accounts.services.precondition import Precondition
+
+MAX_VIEWS_PER_USER: Final = 200
+
+
+def views_of(user: User) -> QuerySet[SavedView]:
+    """The user's own."""
+    return SavedView.objects.filter(user=user)
+
+
+def view_of(user: User, view_id: int) -> SavedView:
+    """One of the user's own. Raises NotFound, also where it is another user's."""
+    found = views_of(user).filter(pk=view_id).first()
+    if found is None:
+        raise NotFound(f"You have no saved view {view_id}.")
+    return found
+
+
+def save_view(user: User, page: str, name: str, search: Mapping[str, str]) -> SavedView:
+    """Save a view under a new name. Raises AlreadyExists and LimitReached."""
+    with transaction.atomic():
+        _lock(user)  # two at once are counted one after the other
+        _check_name(user, page, name)
+        if views_of(user).count() >= MAX_VIEWS_PER_USER:
+            raise LimitReached(f"You have {MAX_VIEWS_PER_USER} saved views, which is the most. Delete one first.")
+        return SavedView.objects.create(user=user, page=page, name=name, search=dict(search))
+
+
+def change_view(
+    user: User, view_id: int, changes: Mapping[str, object], precondition: Precondition | None
+) -> SavedView:
+    """Change its name or what it shows. Raises NotFound, AlreadyExists and PreconditionFailed."""
+    with transaction.atomic():
+        _lock(user)
+        row = view_of(user, view_id)
+        if precondition is not None:
+            precondition.check("SavedView", row.name, row.generation)
+        name = str(changes.get("name", row.name))
+        if name != row.name:
+            _check_name(user, row.page, name)
+        for field, value in changes.items():
+            setattr(row, field, value)
+        row.generation += 1  # under the lock
+        row.save()
+        return row
+
+
+def delete_view(user: User, view_id: int, precondition: Precondition | None) -> None:
+    """Delete it. Raises NotFound and PreconditionFailed."""
+    with transaction.atomic():
+        _lock(user)
+        row = view_of(user, view_id)
+        if precondition is not None:
+            precondition.check("SavedView", row.name, row.generation)
+        row.delete()
+
+
+def _lock(user: User) -> None:
+    User.objects.select_for_update().get(pk=user.pk)
+
+
+def _check_name(user: User, page: str, name: str) -> None:
+    if views_of(user).filter(page=page, name=name).exists():
+        raise AlreadyExists(f'You have a saved view "{name}" of the page {page}. Change that one, or use another name.')
