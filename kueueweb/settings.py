@@ -16,7 +16,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DEBUG = env.boolean("DEBUG", default=False)
 # The demo makes accounts with public passwords and shows them on the login page; so its secrets need not be any.
 DEMO = env.boolean("DEMO", default=False)
-DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")] if DEMO else []
+_DEMO_USERS = ("admin", "researcher", "operator", "student")
+DEMO_ACCOUNTS = [{"username": name, "password": name} for name in _DEMO_USERS] if DEMO else []
 SECRET_KEY = env.secret("SECRET_KEY", lenient=DEMO)  # Django refuses to sign anything while it is empty
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")

@@ -88,8 +88,10 @@ EXAMPLE_FLEET = (
 """The cluster of the examples: four nodes of eight V100 with 32 GB, two of eight A100 with 80 GB."""
 
 
+SEVERAL: Final = "several"
 MIXED: Final = "mixed"
-FLEETS: Final = ("example", MIXED)
+FLEETS: Final = ("example", SEVERAL, MIXED)
+_SEVERAL = ("nvidia-mig-a100", "ascend910b3")
 
 
 def example_fleet() -> list[JsonObject]:
@@ -97,7 +99,10 @@ def example_fleet() -> list[JsonObject]:
 
 
 def fleet(name: str) -> list[JsonObject]:
-    """The nodes of a fleet by its name: the examples', with MIXED beside them one node of every vendor."""
+    """The nodes of a fleet by its name: the examples', beside them with SEVERAL a node of GPUs in MIG mode and one
+    of NPUs, with MIXED one node of every vendor."""
+    if name == SEVERAL:
+        return [*example_fleet(), *(node for node in mixed_fleet() if node["metadata"]["name"] in _SEVERAL)]
     return [*example_fleet(), *(mixed_fleet() if name == MIXED else ())]
 
 

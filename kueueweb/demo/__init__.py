@@ -1,1 +1,1 @@
-"""The demo: two tenants who share a simulated cluster of GPUs, and jobs that keep arriving."""
+"""The demo: tenants who share a simulated cluster of GPUs, and jobs that keep arriving."""

@@ -1,21 +1,27 @@
-"""The demo's jobs: sizes and run times as in openb, dressed as Jobs of two tenants. Pure, given a random generator."""
+"""The demo's jobs: sizes and run times as in openb, dressed as Jobs of its tenants. Pure, given a random generator."""
 
 import json
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
 
-from clusters.simulated.environment import RUN_SECONDS
+from clusters.simulated.environment import FAIL, RUN_SECONDS
 
 _DEVICE_MEMORY_MIB = {"gpu-v100-32gb": 32_768, "gpu-a100-80gb": 81_920}
 _MEMORY_STEP_MIB = 256
 _MAX_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for months, and a demo should move
 _KEPT_SECONDS = 600  # of the cluster's time, that a finished Job stays in the cluster
 _WHOLE_DEVICE = 1_000
+_HOST_SHARE = 0.5
+"""Of the cpu and memory that openb's pods ask for: its nodes have more of both for each GPU than those of the demo,
+where the GPUs shall run out first."""
+_FAILING_SHARE = "0.01"
+_LOW_PRIORITY = "low-priority"
+_MAX_LOW_PRIORITY_SECONDS = 300.0  # a long one would be preempted again and again, and never end
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who submits: the account, where to, and what share of its jobs has which priority."""
+    """Who submits: the account, where to, and what share of its jobs has which priority. Few of them may preempt, and
+    few are low enough to be preempted: that is an event, not the weather."""
 
     username: str
     namespace: str
@@ -43,16 +50,26 @@ RESEARCH = Tenant(
     "researcher",
     "ai-research",
     "research-queue",
-    (("normal-priority", 0.6), ("low-priority", 0.4)),
+    (("normal-priority", 0.88), (_LOW_PRIORITY, 0.12)),
     ("llm-pretraining", "bert-finetuning", "diffusion-sweep", "notebook", "ablation"),
 )
 PRODUCTION = Tenant(
     "operator",
     "ai-production",
     "production-queue",
-    (("high-priority", 0.6), ("normal-priority", 0.4)),
+    (("high-priority", 0.04), ("normal-priority", 0.96)),
     ("model-inference", "embedding-refresh", "ranking-training", "batch-scoring", "speech-to-text"),
 )
+
+
+STUDENT = Tenant(
+    "student",
+    "ai-research",
+    "accelerators-queue",
+    (("normal-priority", 1.0),),
+    (),  # what its jobs are called depends on whose devices they are for
+)
+TENANTS = (RESEARCH, PRODUCTION, STUDENT)
 
 
 class OpenbSizes:
@@ -71,7 +88,13 @@ class OpenbSizes:
         return cls(shapes, table["run_seconds_percentiles"])
 
     def shape(self, chance: random.Random) -> Shape:
-        return chance.choices(self._shapes, cum_weights=self._weights)[0]
+        """What a pod asks for: the devices of one of openb's, and a part of its cpu and memory."""
+        shape = chance.choices(self._shapes, cum_weights=self._weights)[0]
+        return replace(
+            shape,
+            cpu_milli=math.ceil(shape.cpu_milli * _HOST_SHARE),
+            memory_mib=math.ceil(shape.memory_mib * _HOST_SHARE),
+        )
 
     def run_seconds(self, chance: random.Random) -> float:
         """How long one runs, at most an hour."""
@@ -82,12 +105,34 @@ def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random)
     """A batch/v1 Job for one shape. A tenth of those on one device run as two to four pods that start together."""
     priority = chance.choices([name for name, _ in tenant.priorities], [share for _, share in tenant.priorities])[0]
     pods = chance.choice((2, 3, 4)) if shape.num_gpu == 1 and chance.random() < 0.1 else 1
-    limits = _device_limits(shape, chance)
+    if priority == _LOW_PRIORITY:
+        run_seconds = min(run_seconds, _MAX_LOW_PRIORITY_SECONDS)
+    requests = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
+    name = f"{chance.choice(tenant.words)}-{chance.getrandbits(32):08x}"
+    return manifest(tenant, name, priority, requests, _device_limits(shape, chance), run_seconds, pods=pods)
+
+
+def manifest(
+    tenant: Tenant,
+    name: str,
+    priority: str,
+    requests: Mapping[str, str],
+    limits: Mapping[str, str],
+    run_seconds: float,
+    *,
+    pods: int = 1,
+) -> dict[str, Any]:
+    """A Job of equal pods that start together. A pod that fails ends it."""
+    container = {
+        "name": "main",
+        "image": "example.org/demo:1",
+        "resources": {"requests": dict(requests), "limits": dict(limits)},
+    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": f"{chance.choice(tenant.words)}-{chance.getrandbits(32):08x}",
+            "name": name,
             "namespace": tenant.namespace,
             "labels": {"kueue.x-k8s.io/queue-name": tenant.queue, "kueue.x-k8s.io/priority-class": priority},
         },
@@ -95,22 +140,11 @@ def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random)
             "suspend": True,
             "parallelism": pods,
             "completions": pods,
+            "backoffLimit": 0,
             "ttlSecondsAfterFinished": _KEPT_SECONDS,
             "template": {
-                "metadata": {"annotations": {RUN_SECONDS: f"{run_seconds:.0f}"}},
-                "spec": {
-                    "restartPolicy": "Never",
-                    "containers": [
-                        {
-                            "name": "main",
-                            "image": "example.org/demo:1",
-                            "resources": {
-                                "requests": {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"},
-                                "limits": limits,
-                            },
-                        }
-                    ],
-                },
+                "metadata": {"annotations": {RUN_SECONDS: f"{run_seconds:.0f}", FAIL: _FAILING_SHARE}},
+                "spec": {"restartPolicy": "Never", "containers": [container]},
             },
         },
     }
@@ -132,6 +166,7 @@ def _device_limits(shape: Shape, chance: random.Random) -> dict[str, str]:
     }
 
 
-def busier_tenant_share(seconds: float, period_seconds: float = 240.0) -> float:
-    """Research's share of the arrivals at a moment: it swings, so that each tenant lends, borrows and takes back."""
-    return 0.5 + 0.4 * math.sin(2 * math.pi * seconds / period_seconds)
+def busier_tenant_share(seconds: float, period_seconds: float = 7_200.0) -> float:
+    """Research's share of the arrivals at a moment of the cluster's time: it swings, so that each tenant lends, borrows
+    and takes back."""
+    return 0.5 + 0.15 * math.sin(2 * math.pi * seconds / period_seconds)

@@ -1,13 +1,12 @@
-"""The demo's mixed fleet: what jobs ask of each vendor, and the queue that they go to."""
+"""The demo's devices of other kinds than whole and shared NVIDIA GPUs: what jobs ask of each."""
 
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusters.simulated.environment import RUN_SECONDS
+from clusters.simulated.fleet import MIXED, SEVERAL
+from kueueweb.demo.jobs import STUDENT, manifest
 
-NAMESPACE, QUEUE = "ai-research", "accelerators-queue"
-_KEPT_SECONDS = 600
 _MLU, _MUSA, _MX = "cambricon.com/mlu.smlu", "mthreads.com/sgpu", "metax-tech.com"
 
 SHAPES: Sequence[tuple[str, Mapping[str, str]]] = (
@@ -16,9 +15,9 @@ SHAPES: Sequence[tuple[str, Mapping[str, str]]] = (
     ("mig", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "19000"}),
     ("mi300x", {"amd.com/gpu": "1", "amd.com/gpumem": "49152", "amd.com/gpucores": "25"}),
     ("mi300x", {"amd.com/gpu": "2", "amd.com/gpumem": "98304", "amd.com/gpucores": "50"}),
-    ("ascend", {"huawei.com/Ascend910B3": "1", "huawei.com/Ascend910B3-memory": "16384"}),
-    ("ascend", {"huawei.com/Ascend910B3": "2"}),
-    ("ascend", {"huawei.com/Ascend910C": "2"}),
+    ("ascend910b3", {"huawei.com/Ascend910B3": "1", "huawei.com/Ascend910B3-memory": "16384"}),
+    ("ascend910b3", {"huawei.com/Ascend910B3": "2"}),
+    ("ascend910c", {"huawei.com/Ascend910C": "2"}),
     ("dcu", {"hygon.com/dcunum": "1", "hygon.com/dcumem": "16380", "hygon.com/dcucores": "25"}),
     (
         "iluvatar",
@@ -38,31 +37,15 @@ SHAPES: Sequence[tuple[str, Mapping[str, str]]] = (
 """What a job's name begins with, and its limits."""
 
 
-def mixed_job(run_seconds: float, chance: random.Random) -> dict[str, Any]:
-    """A batch/v1 Job for one vendor's devices."""
-    word, limits = chance.choice(SHAPES)
-    requests = {"cpu": "1", "memory": "4Gi"}
-    container = {
-        "name": "main",
-        "image": "example.org/demo:1",
-        "resources": {"requests": requests, "limits": dict(limits)},
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": f"{word}-{chance.getrandbits(32):08x}",
-            "namespace": NAMESPACE,
-            "labels": {"kueue.x-k8s.io/queue-name": QUEUE, "kueue.x-k8s.io/priority-class": "normal-priority"},
-        },
-        "spec": {
-            "suspend": True,
-            "parallelism": 1,
-            "completions": 1,
-            "ttlSecondsAfterFinished": _KEPT_SECONDS,
-            "template": {
-                "metadata": {"annotations": {RUN_SECONDS: f"{run_seconds:.0f}"}},
-                "spec": {"restartPolicy": "Never", "containers": [container]},
-            },
-        },
-    }
+SHAPES_OF: Mapping[str, Sequence[tuple[str, Mapping[str, str]]]] = {
+    SEVERAL: [shape for shape in SHAPES if shape[0] in ("mig", "ascend910b3")],
+    MIXED: SHAPES,
+}
+"""By fleet; others have no such devices."""
+
+
+def mixed_job(fleet: str, run_seconds: float, chance: random.Random) -> dict[str, Any]:
+    """A batch/v1 Job for one vendor's devices, or the instances of one in MIG mode."""
+    word, limits = chance.choice(SHAPES_OF[fleet])
+    name = f"{word}-{chance.getrandbits(32):08x}"
+    return manifest(STUDENT, name, "normal-priority", {"cpu": "1", "memory": "4Gi"}, limits, run_seconds)

@@ -9,13 +9,12 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from kueueweb.demo.jobs import PRODUCTION, RESEARCH, OpenbSizes, Tenant, busier_tenant_share, job
-from kueueweb.demo.mixed import mixed_job
+from kueueweb.demo.arrivals import Arrivals
+from kueueweb.demo.jobs import TENANTS, Tenant
 
 logger = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 10
-_MIXED_SHARE = 0.7
 
 
 class ServerRefused(Exception):
@@ -37,8 +36,9 @@ class Account:
             self._request("workloads/", list(jobs))
 
     def waiting(self) -> int:
-        """How many of the tenant's workloads wait, counted up to a page's limit."""
-        answer = self._request(f"workloads/?namespace={self.tenant.namespace}&status=Pending&limit=200")
+        """How many workloads wait in the tenant's queue, counted up to a page's limit."""
+        queue = f"namespace={self.tenant.namespace}&local_queue={self.tenant.queue}"
+        answer = self._request(f"workloads/?{queue}&status=Pending&limit=200")
         return len(answer["results"])
 
     def sees_nodes(self) -> bool:
@@ -52,8 +52,8 @@ class Account:
         return _call(f"{self._server}/api/v1/{path}", body, {"Authorization": f"Token {self._token}"})
 
 
-class Arrivals:
-    """Jobs of both tenants, one after the other, as long as not too many wait already."""
+class Submission:
+    """Submits the jobs that arrive, while not too many wait already."""
 
     def __init__(
         self,
@@ -61,54 +61,49 @@ class Arrivals:
         passwords: dict[str, str],
         *,
         time_scale: float,
-        most_waiting: int,
+        max_waiting: int,
         seed: int | None,
-        mixed: bool = False,
+        fleet: str,
     ) -> None:
-        """`mixed`: most jobs of research are for the devices of some vendor."""
-        self._chance = random.Random(seed)  # noqa: S311 (sizes of demo jobs are no secret)
-        self._sizes = OpenbSizes.shipped()
+        self._arrivals = Arrivals(fleet, random.Random(seed))  # noqa: S311 (sizes of demo jobs are no secret)
         self._time_scale = time_scale
-        self._most_waiting = most_waiting
-        self._mixed = mixed
-        self._accounts = [Account(server, tenant, passwords[tenant.username]) for tenant in (RESEARCH, PRODUCTION)]
+        self._max_waiting = max_waiting
+        self._accounts = {tenant: Account(server, tenant, passwords[tenant.username]) for tenant in TENANTS}
 
     def submit(self, count: int, at_seconds: float) -> None:
-        """Submit `count` jobs, divided between the tenants as the moment asks, to those with room in their queue."""
-        share = busier_tenant_share(at_seconds)
-        research = sum(self._chance.random() < share for _ in range(count))
-        for account, number in zip(self._accounts, (research, count - research), strict=True):
-            if number and account.waiting() < self._most_waiting:
-                account.submit([self._job(account.tenant) for _ in range(number)])
+        """Submit `count` jobs, each to its tenant's queue if there is room."""
+        arrived: dict[Tenant, list[dict[str, Any]]] = {}
+        for _ in range(count):
+            tenant, job = self._arrivals.job(at_seconds * self._time_scale)
+            arrived.setdefault(tenant, []).append(job)
+        for tenant, jobs in arrived.items():
+            account = self._accounts[tenant]
+            if account.waiting() < self._max_waiting:
+                account.submit(jobs)
 
     def can_begin(self) -> bool:
         """Whether there is a cluster to run on yet."""
-        return self._accounts[0].sees_nodes()
+        return next(iter(self._accounts.values())).sees_nodes()
 
     def pause_seconds(self) -> float:
-        """Until the next arrival: random, and at a time scale of 10 about a second."""
-        return self._chance.expovariate(self._time_scale / 10)
-
-    def _job(self, tenant: Tenant) -> dict[str, Any]:
-        if self._mixed and tenant is RESEARCH and self._chance.random() < _MIXED_SHARE:
-            return mixed_job(self._sizes.run_seconds(self._chance), self._chance)
-        return job(tenant, self._sizes.shape(self._chance), self._sizes.run_seconds(self._chance), self._chance)
+        """Until the next arrival, on the wall."""
+        return self._arrivals.pause_seconds() / self._time_scale
 
 
-def keep_submitting(arrivals: Arrivals, first: int, stopped: Callable[[float], bool]) -> None:
+def keep_submitting(submission: Submission, first: int, stopped: Callable[[float], bool]) -> None:
     """Submit `first` jobs, then one after the other, until `stopped`, which waits for so many seconds, says so."""
     began = time.monotonic()
     due, pause, ready = first, 0.0, False
     while not stopped(pause):
         try:
-            ready = ready or arrivals.can_begin()
+            ready = ready or submission.can_begin()
             if ready:
-                arrivals.submit(due, time.monotonic() - began)
+                submission.submit(due, time.monotonic() - began)
         except (ServerRefused, OSError) as error:
             logger.warning("jobs were not submitted: %s", error)
             pause = 2.0
             continue
-        due, pause = (1, arrivals.pause_seconds()) if ready else (first, 0.5)
+        due, pause = (1, submission.pause_seconds()) if ready else (first, 0.5)
 
 
 def _call(url: str, body: object = None, headers: dict[str, str] | None = None) -> Any:

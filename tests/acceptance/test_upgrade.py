@@ -23,7 +23,7 @@ from tests.factories import START as NOW
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")]
+ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator", "student")]
 BEFORE_MODES = {
     "accounts": "0006_edits_and_spellings",
     "queues": "0009_pod_status",

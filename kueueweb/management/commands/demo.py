@@ -20,7 +20,7 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from clusters.simulated.fleet import FLEETS
+from clusters.simulated.fleet import FLEETS, SEVERAL
 from kueueweb.demo.processes import environment, processes, seed
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
 from kueueweb.embedded.errors import ServerUnavailable
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument("--port", type=int, help="port to listen on (default: 8000, or the next that is free)")
         parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs live (default: %(default)s)")
-        parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="whose nodes (default: %(default)s)")
+        parser.add_argument("--fleet", choices=FLEETS, default=SEVERAL, help="whose nodes (default: %(default)s)")
         parser.add_argument("--fresh", action="store_true", help="forget what an earlier run left")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -119,6 +119,7 @@ class Command(BaseCommand):
         self._say("  admin / admin             sees and changes everything, also under /admin/")
         self._say("  researcher / researcher   submits in the namespace ai-research")
         self._say("  operator / operator       submits in the namespace ai-production")
+        self._say("  student / student         submits in the namespace ai-research, for other devices")
         self._say("")
         self._say(f"  Other commands on this demo:  set -a; . {shell}; {sys.executable} -m kueueweb get workloads")
         self._say(f"  What each process says:       {state / 'logs'}")
@@ -149,7 +150,7 @@ def _forget(state: Path) -> None:
 def _other_fleet(state: Path, name: str) -> bool:
     """Store the fleet. Returns whether an earlier run, whose nodes are still stored, had another fleet."""
     path = state / "fleet"
-    before = path.read_text() if path.exists() else FLEETS[0]
+    before = path.read_text() if path.exists() else SEVERAL
     path.write_text(name)
     return before != name
 

@@ -1,4 +1,4 @@
-"""`manage.py demo_jobs`: jobs of the demo's two tenants, for as long as it runs."""
+"""`manage.py demo_jobs`: jobs of the demo's tenants, for as long as it runs."""
 
 import signal
 import threading
@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from clusters.simulated.fleet import FLEETS, MIXED
-from kueueweb.demo.submission import Arrivals, keep_submitting
+from clusters.simulated.fleet import FLEETS
+from kueueweb.demo.arrivals import FIRST_JOBS, MAX_WAITING
+from kueueweb.demo.submission import Submission, keep_submitting
 
 
 class Command(BaseCommand):
@@ -25,9 +26,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--time-scale", type=float, default=10.0, help="the simulated cluster's (default: %(default)s)"
         )
-        parser.add_argument("--first", type=int, default=60, help="jobs to begin with (default: %(default)s)")
+        parser.add_argument("--first", type=int, default=FIRST_JOBS, help="jobs to begin with (default: %(default)s)")
         parser.add_argument(
-            "--most-waiting", type=int, default=40, help="no more while so many wait (default: %(default)s)"
+            "--max-waiting",
+            type=int,
+            default=MAX_WAITING,
+            help="no more for a queue while so many wait in it (default: %(default)s)",
         )
         parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="for which nodes (default: %(default)s)")
         parser.add_argument("--seed", type=int, default=None, help="for the same jobs again")
@@ -36,15 +40,15 @@ class Command(BaseCommand):
         if not settings.DEMO:
             raise CommandError("This submits as the demo's accounts. Set DEMO=true if that is what you want.")
         passwords = {account["username"]: account["password"] for account in settings.DEMO_ACCOUNTS}
-        arrivals = Arrivals(
+        submission = Submission(
             options["server"],
             passwords,
             time_scale=options["time_scale"],
-            most_waiting=options["most_waiting"],
+            max_waiting=options["max_waiting"],
             seed=options["seed"],
-            mixed=options["fleet"] == MIXED,
+            fleet=options["fleet"],
         )
         stop = threading.Event()
         for wish in (signal.SIGINT, signal.SIGTERM):
             signal.signal(wish, lambda *_: stop.set())
-        keep_submitting(arrivals, options["first"], stop.wait)
+        keep_submitting(submission, options["first"], stop.wait)

@@ -10,15 +10,17 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster, Role, RoleBinding
-from clusters.simulated.fleet import FLEETS, MIXED
+from clusters.simulated.fleet import FLEETS, MIXED, SEVERAL
 from kueueweb import demo
-from kueueweb.demo.jobs import PRODUCTION, RESEARCH
+from kueueweb.demo.jobs import TENANTS
+
+_QUEUES_OF_OTHER_DEVICES = {SEVERAL: ["accelerators.yaml"], MIXED: ["mixed.yaml"]}
 
 
 class Command(BaseCommand):
     """Fills the database that DATABASE_URL names, unless a real cluster is already in it."""
 
-    help = "Prepare a database for the demo: tables, the two tenants' queues, and the accounts of the login page."
+    help = "Prepare a database for the demo: tables, the tenants' queues, and the accounts of the login page."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="whose queues (default: %(default)s)")
@@ -34,12 +36,11 @@ class Command(BaseCommand):
                 "Name another database in DATABASE_URL, or forget what is in the demo's own: make demo ARGS=--fresh."
             )
         self._set_telemetry(cluster)
-        configurations = ["configuration.yaml", *(["mixed.yaml"] if options["fleet"] == MIXED else [])]
-        for name in configurations:
+        for name in ("configuration.yaml", *_QUEUES_OF_OTHER_DEVICES.get(options["fleet"], ())):
             call_command("apply", "-f", str(Path(demo.__file__).parent / name), verbosity=0)
         for account in settings.DEMO_ACCOUNTS:
             self._make_account(**account)
-        for tenant in (RESEARCH, PRODUCTION):
+        for tenant in TENANTS:
             user = User.objects.get(username=tenant.username)
             RoleBinding.objects.get_or_create(
                 username=user.username, namespace=tenant.namespace, defaults={"role": Role.SUBMITTER}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clusters.simulated.fleet import MIXED
 from clusters.simulated.mixed_fleet import mixed_fleet
 from gpus.annotations import node_devices
 from gpus.services import observed_node
@@ -59,5 +60,5 @@ def test_the_queue_covers_what_jobs_ask_for() -> None:
 
 
 def test_a_job_is_of_the_queue() -> None:
-    job = mixed_job(10, random.Random(1))
+    job = mixed_job(MIXED, 10, random.Random(1))
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "accelerators-queue"

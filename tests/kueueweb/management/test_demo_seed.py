@@ -11,7 +11,7 @@ from queues.models import ClusterQueue, LocalQueue
 
 pytestmark = pytest.mark.django_db
 
-ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")]
+ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator", "student")]
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def test_it_makes_queues_and_accounts_once() -> None:
         ("ai-research", "research-queue"),
         ("ai-production", "production-queue"),
     }
-    assert User.objects.count() == 3
+    assert User.objects.count() == 4
 
 
 def test_it_names_the_simulated_monitors_wherever_they_are(settings: Settings) -> None:

@@ -1,0 +1,38 @@
+"""When the demo's jobs arrive and whose they are. Pure, given a random generator. Seconds are of the cluster's time."""
+
+import random
+from collections.abc import Mapping
+from typing import Any, Final
+
+from clusters.simulated.fleet import MIXED, SEVERAL
+from kueueweb.demo.jobs import PRODUCTION, RESEARCH, STUDENT, OpenbSizes, Tenant, busier_tenant_share, job
+from kueueweb.demo.mixed import mixed_job
+
+FIRST_JOBS: Final = 45
+MAX_WAITING: Final = 6
+"""Per queue: what arrives while so many wait is not submitted, so that the lines stay short."""
+_GPU_JOBS_PER_SECOND = 0.05
+"""A little more than the GPUs can do: they are nearly always held, and somebody waits."""
+_OTHER_JOBS_PER_SECOND: Mapping[str, float] = {SEVERAL: 0.02, MIXED: 0.06}
+
+
+class Arrivals:
+    """Jobs of all tenants, one after the other."""
+
+    def __init__(self, fleet: str, chance: random.Random) -> None:
+        self._fleet = fleet
+        self._chance = chance
+        self._sizes = OpenbSizes.shipped()
+        self._other = _OTHER_JOBS_PER_SECOND.get(fleet, 0.0)
+
+    def pause_seconds(self) -> float:
+        """Until the next job."""
+        return self._chance.expovariate(_GPU_JOBS_PER_SECOND + self._other)
+
+    def job(self, at_seconds: float) -> tuple[Tenant, dict[str, Any]]:
+        """The job that arrives at a moment, and who submits it."""
+        chance, run_seconds = self._chance, self._sizes.run_seconds(self._chance)
+        if chance.random() * (_GPU_JOBS_PER_SECOND + self._other) < self._other:
+            return STUDENT, mixed_job(self._fleet, run_seconds, chance)
+        tenant = RESEARCH if chance.random() < busier_tenant_share(at_seconds) else PRODUCTION
+        return tenant, job(tenant, self._sizes.shape(chance), run_seconds, chance)
