@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from gpus.vendors import VENDORS
 from scheduling.devices.vendors.vastai import DIE, STRATEGY
-from scheduling.model.device import MIG_MODE, SOFT_SPLIT, SPLIT
+from scheduling.model.device import MIG_MODE, SOFT_SPLIT, SPLIT, Device, MigInstance
 from scheduling.model.vendor import ChipModel, DeviceUnits
 
 _BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}
@@ -40,6 +40,30 @@ def device_amounts(
         # The hardware's templates have cores of their own, which no pod requests and HAMi does not count.
         used_cores = sum(_cores_of(row.model, memory) for memory in slices_mib)
     return DeviceAmounts(device=device, parts=parts, cores_unit=units.cores, cores=cores, used_cores=used_cores)
+
+
+class MigInstanceJson(TypedDict):
+    """A MIG instance and the memory slices of the device that it takes."""
+
+    profile: str
+    start: int
+    size: int
+
+
+def mig_instance(instance: MigInstance) -> MigInstanceJson:
+    return {
+        "profile": instance.profile,
+        "start": instance.placement.start,
+        "size": instance.placement.size,
+    }
+
+
+def mig_places(device: Device) -> int:
+    """How many memory slices a device in MIG mode has; 0 in other modes, and where its profiles name no places."""
+    if device.mode != MIG_MODE:
+        return 0
+    ends = (place.start + place.size for profile in device.mig_profiles for place in profile.placements)
+    return max(ends, default=0)
 
 
 def _cores_of(model: ChipModel, memory_mib: int) -> int:

@@ -48,7 +48,7 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/scheduling/advice/test_explanation.py",
         "tests/e2e/test_workloads.py::test_a_workload_that_cannot_be_placed_says_what_is_missing",
     ),
-    "starts the whole product on a simulated cluster of 48 GPUs, with two tenants whose jobs keep arriving": (
+    "60 devices (48 GPUs, four more in MIG mode, eight NPUs), with tenants whose jobs keep arriving": (
         "tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",
         "tests/kueueweb/demo/test_jobs.py",
         "tests/e2e/test_gpus.py::test_every_device_of_every_node_is_there",

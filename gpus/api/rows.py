@@ -8,7 +8,8 @@ from django.db.models import Count, F, QuerySet, Sum
 
 from accounts.services.reach import Reach
 from gpus.models import Device, DeviceAllocation
-from gpus.units import DeviceAmounts, device_amounts
+from gpus.services.device_rows import read_device
+from gpus.units import DeviceAmounts, device_amounts, mig_places
 from scheduling.model.quantity import format_amounts
 
 _NODE_FIELDS: Final = (
@@ -17,7 +18,8 @@ _NODE_FIELDS: Final = (
 )  # fmt: skip
 _SLICE_FIELDS: Final = (
     "id", "cluster_id", "device_id", "device_uuid", "source", "pod_set", "replica", "container", "namespace",
-    "pod_name", "memory_mib", "cores_percent", "created_at", "workload__namespace", "workload__name", "node__name",
+    "pod_name", "memory_mib", "cores_percent", "mig_instance", "created_at", "workload__namespace",
+    "workload__name", "node__name",
 )  # fmt: skip
 _DEVICE_FIELDS: Final = (
     "uuid", "index", "vendor", "type", "mode", "numa", "healthy", "cordoned", "draining", "slots", "memory_mib",
@@ -59,8 +61,14 @@ def devices_json(devices: Iterable[Device], reach: Reach) -> list[dict[str, Any]
             "slices": slices[device.pk],
             "units": _units(device, slices[device.pk]),
         }
+        | _mig_places(device)
         for device in devices
     ]
+
+
+def _mig_places(device: Device) -> dict[str, int]:
+    places = mig_places(read_device(device))
+    return {"mig_places": places} if places else {}
 
 
 def _units(device: Device, slices: Iterable[Mapping[str, Any]]) -> DeviceAmounts:
@@ -89,6 +97,7 @@ def _slice_json(row: Mapping[str, Any], reach: Reach) -> dict[str, Any]:
         "source": row["source"],
         "memory_mib": row["memory_mib"],
         "cores_percent": row["cores_percent"],
+        **({"mig": [row["mig_instance"]]} if row["mig_instance"] else {}),
     }
 
 

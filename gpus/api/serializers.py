@@ -63,6 +63,14 @@ class NodeSerializer(Shape):
     updated_at = serializers.DateTimeField()
 
 
+class MigInstanceSerializer(Shape):
+    """A MIG instance and the memory slices of the device that it takes."""
+
+    profile = serializers.CharField()
+    start = serializers.IntegerField()
+    size = serializers.IntegerField()
+
+
 class SliceSerializer(Shape):
     """A slice of a device. The holder of a slice that is not yours to see is null: it is occupied, that is all."""
 
@@ -74,6 +82,7 @@ class SliceSerializer(Shape):
     source = serializers.ChoiceField(AllocationSource.choices)  # type: ignore[assignment]  # a field of that name
     memory_mib = serializers.IntegerField()
     cores_percent = serializers.IntegerField()
+    mig = MigInstanceSerializer(many=True, required=False, help_text="Of a device in MIG mode.")
 
 
 class DeviceUnitsSerializer(Shape):
@@ -109,6 +118,9 @@ class DeviceSerializer(Shape):
     units = DeviceUnitsSerializer()
     missing_since = serializers.DateTimeField(allow_null=True)
     slices = SliceSerializer(many=True)
+    mig_places = serializers.IntegerField(
+        required=False, help_text="The memory slices that MIG instances divide; of a device in MIG mode."
+    )
 
 
 class NodeDetailSerializer(NodeSerializer):

@@ -15,14 +15,14 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import orjson
 from channels.layers import get_channel_layer
 from redis import RedisError
 
 from accounts.redis_client import redis_client
-from gpus.units import device_amounts
+from gpus.units import device_amounts, mig_instance, mig_places
 from scheduler.live.shapes import (
     LiveChanges,
     LiveClusterQueue,
@@ -30,6 +30,7 @@ from scheduler.live.shapes import (
     LiveData,
     LiveDevice,
     LiveDeviceUnits,
+    LiveMigInstance,
     LiveRemoved,
     LiveSlice,
     LiveTotals,
@@ -37,6 +38,7 @@ from scheduler.live.shapes import (
 )
 from scheduler.store.placements import held_slices
 from scheduler.store.row_index import RowIndex
+from scheduling.model.device import DeviceSlice
 from scheduling.state.status import ClusterQueueStatus, CohortStatus
 from scheduling.world import World
 
@@ -202,6 +204,7 @@ def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
                     "container": part.container,
                     "memory_mib": part.slice.memory_mib,
                     "cores_percent": part.slice.cores_percent,
+                    **_mig(part.slice),
                 }
             )
     shown: dict[str, LiveDevice] = {}
@@ -209,7 +212,7 @@ def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
         for found in node.found:
             slices.setdefault((node.name, found.uuid), []).append(
                 {"workload": None, "namespace": "", "pod_set": "", "replica": 0, "container": "",
-                 "memory_mib": found.memory_mib, "cores_percent": found.cores_percent}
+                 "memory_mib": found.memory_mib, "cores_percent": found.cores_percent, **_mig(found)}
             )  # fmt: skip
         for device in node.devices:
             used = world.device_usage(node.name, device.uuid)
@@ -242,7 +245,19 @@ def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
                 "units": LiveDeviceUnits(**amounts),
                 "slices": held,
             }
+            if places := mig_places(device):
+                shown[device.uuid]["mig_places"] = places
     return shown
+
+
+class _Mig(TypedDict):
+    mig: NotRequired[list[LiveMigInstance]]
+
+
+def _mig(held: DeviceSlice) -> _Mig:
+    """Where its MIG instances are; nothing of a slice that has none."""
+    instances = [LiveMigInstance(**mig_instance(found)) for found in held.mig_instances]
+    return {"mig": instances} if instances else {}
 
 
 def _totals(

@@ -77,6 +77,14 @@ class LiveCohort(TypedDict):
     usage: list[LiveCohortQuota]
 
 
+class LiveMigInstance(TypedDict):
+    """A MIG instance and the memory slices of the device that it takes."""
+
+    profile: str
+    start: int
+    size: int
+
+
 class LiveSlice(TypedDict):
     """What one container holds of a device."""
 
@@ -90,6 +98,7 @@ class LiveSlice(TypedDict):
     container: str
     memory_mib: int
     cores_percent: int
+    mig: NotRequired[Annotated[list[LiveMigInstance], Meta(description="Of a device in MIG mode.")]]
 
 
 class LiveDeviceUnits(TypedDict):
@@ -121,6 +130,9 @@ class LiveDevice(TypedDict):
     used_cores_percent: int
     units: LiveDeviceUnits
     slices: list[LiveSlice]
+    mig_places: NotRequired[
+        Annotated[int, Meta(description="The memory slices that MIG instances divide; of a device in MIG mode.")]
+    ]
 
 
 class LiveData(TypedDict):

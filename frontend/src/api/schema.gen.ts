@@ -3076,6 +3076,8 @@ export interface components {
             /** Format: date-time */
             missing_since: string | null;
             slices: components["schemas"]["Slice"][];
+            /** @description The memory slices that MIG instances divide; of a device in MIG mode. */
+            mig_places?: number;
         };
         /** @description A slice and where it is. */
         DeviceAllocation: {
@@ -3088,6 +3090,8 @@ export interface components {
             source: components["schemas"]["AllocationSourceEnum"];
             memory_mib: number;
             cores_percent: number;
+            /** @description Of a device in MIG mode. */
+            mig?: components["schemas"]["MigInstance"][];
             cluster: string;
             id: number;
             node: string;
@@ -3686,6 +3690,8 @@ export interface components {
             health: boolean;
             index: number;
             memory_mib: number;
+            /** @description The memory slices that MIG instances divide; of a device in MIG mode. */
+            mig_places?: number;
             node: string;
             /** @description Its node is cordoned, here or in the cluster. */
             node_unschedulable: boolean;
@@ -3725,6 +3731,15 @@ export interface components {
             type: "heartbeat";
         };
         /**
+         * LiveMigInstance
+         * @description A MIG instance and the memory slices of the device that it takes.
+         */
+        LiveMigInstance: {
+            profile: string;
+            size: number;
+            start: number;
+        };
+        /**
          * LiveQuota
          * @description One flavor and resource of a ClusterQueue.
          */
@@ -3754,6 +3769,8 @@ export interface components {
             container: string;
             cores_percent: number;
             memory_mib: number;
+            /** @description Of a device in MIG mode. */
+            mig?: components["schemas"]["LiveMigInstance"][];
             /** @description Null or empty where the holder is not known. */
             namespace: string | null;
             pod_set: string;
@@ -3902,6 +3919,12 @@ export interface components {
          * @enum {string}
          */
         MetricEnum: "pending" | "pending_peak" | "held" | "reserving" | "admitted" | "share" | "pending_by_reason" | "started" | "ended" | "preempted" | "evicted" | "wait_p50" | "wait_p90" | "nominal" | "ceiling" | "used" | "used_peak" | "borrowed" | "lent" | "devices" | "devices_held" | "devices_idle" | "devices_unmeasured" | "devices_stranded" | "memory_mib" | "memory_held_mib" | "memory_used_mib" | "cores_percent" | "cores_held_percent" | "cores_used_percent";
+        /** @description A MIG instance and the memory slices of the device that it takes. */
+        MigInstance: {
+            profile: string;
+            start: number;
+            size: number;
+        };
         /**
          * @description * `observe` - observe
          *     * `shadow` - shadow
@@ -5848,6 +5871,8 @@ export interface components {
             source: components["schemas"]["AllocationSourceEnum"];
             memory_mib: number;
             cores_percent: number;
+            /** @description Of a device in MIG mode. */
+            mig?: components["schemas"]["MigInstance"][];
         };
         /**
          * @description * `None` - None

@@ -104,6 +104,18 @@ def test_devices(alice: SchemaClient, bob: SchemaClient, devices: Any) -> None:
     assert found[1]["slices"][0]["workload"] == "kube-system/monitor"
 
 
+def test_a_device_in_mig_mode_says_where_its_instances_are(alice: SchemaClient, devices: Any) -> None:
+    places = [{"start": 0, "size": 4}, {"start": 4, "size": 4}]
+    profile = {"name": "3g.20gb", "memory_mib": 19968, "placements": places}
+    Device.objects.filter(pk=devices[3].pk).update(mode="mig", mig_profiles=[profile])
+    instance = {"profile": "3g.20gb", "start": 4, "size": 4}
+    hold(devices[3], source="external", namespace="team-a", pod_name="p", mig_instance=instance)
+    shared, *_, cut = alice.get("/api/v1/devices/").json()["results"]
+    assert (cut["mig_places"], cut["slices"][0]["mig"]) == (8, [instance])
+    assert "mig_places" not in shared
+    assert "mig" not in shared["slices"][0]
+
+
 def test_device_allocations(alice: SchemaClient, bob: SchemaClient, devices: Any) -> None:
     url = "/api/v1/device-allocations/"
     assert [row["namespace"] for row in alice.get(url).json()["results"]] == ["team-a", "team-b", "kube-system"]

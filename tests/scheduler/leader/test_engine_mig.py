@@ -10,6 +10,7 @@ from accounts.models import Cluster
 from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation
 from gpus.services import ObservedNode, sync_node
+from scheduler.live.publisher import numbers
 from tests.engines import start, statuses
 from tests.factories import make_cluster, make_cluster_queue, make_workload
 
@@ -50,7 +51,16 @@ def starts() -> list[int]:
 def test_two_instances_of_one_device_for_one_container(mig: Cluster) -> None:
     make_workload(mig, "two", {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "9000"})
     make_workload(mig, "one", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"})
-    start(mig).run()
+    engine = start(mig)
+    engine.run()
+    (shown,) = numbers(engine.world, engine.rows)["devices"].values()
+    assert shown["mig_places"] == 7
+    instances = [each for held in shown["slices"] for each in held["mig"]]
+    assert sorted((each["profile"], each["start"], each["size"]) for each in instances) == [
+        ("2g.10gb", 0, 2),
+        ("2g.10gb", 2, 2),
+        ("2g.10gb", 4, 2),
+    ]
     assert statuses() == {"two": "Admitted", "one": "Admitted"}
     assert starts() == [0, 2, 4]
     make_workload(mig, "more", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"})

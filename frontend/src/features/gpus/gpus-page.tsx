@@ -11,7 +11,7 @@ import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { type GpuFilters, matchesGpuFilters } from "@/lib/url/gpu-filters";
-import { DeviceDrawer } from "./device-drawer";
+import { DeviceDrawer } from "./device/device-drawer";
 import { DriftPanel } from "./drift-panel";
 import { FragmentationPanel } from "./fragmentation-panel";
 import { GpuFilterBar } from "./gpu-filter-bar";

@@ -11,11 +11,12 @@ import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
 import { partsWord } from "@/lib/words/device-words";
-import { CordonButtons } from "./cordon";
+import { CordonButtons } from "../cordon";
+import { gpuStateLooks } from "../gpu-state";
+import classes from "../gpus.module.css";
+import { deviceTitle, formatCores } from "../units";
 import { DeviceUse } from "./device-use";
-import { gpuStateLooks } from "./gpu-state";
-import classes from "./gpus.module.css";
-import { deviceTitle, formatCores } from "./units";
+import { MigPlacement, placeWords } from "./mig-placement";
 
 export interface DeviceDrawerProps {
   uuid: string | undefined;
@@ -50,6 +51,7 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
             total={device.cores_percent}
             own={device.units.cores_unit === "%" ? undefined : formatCores(device.units)}
           />
+          <MigPlacement device={device} />
           <DeviceUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
           <CordonButtons target={{ device: uuid ?? "" }} name={title} state={cordonState(device)} />
@@ -129,6 +131,7 @@ function SliceTable({ device }: { device: LiveDevice }) {
   if (device.slices.length === 0) {
     return <EmptyState icon="check" title={t`Nobody holds a slice of this device`} />;
   }
+  const inMigMode = device.mig_places !== undefined;
   return (
     <div className={classes.scroll}>
       <Table fz="sm" verticalSpacing={7} layout="auto">
@@ -137,6 +140,11 @@ function SliceTable({ device }: { device: LiveDevice }) {
             <Table.Th>
               <Trans>Holder</Trans>
             </Table.Th>
+            {inMigMode && (
+              <Table.Th>
+                <Trans>MIG instance</Trans>
+              </Table.Th>
+            )}
             <Table.Th ta="right">
               <Trans>Memory</Trans>
             </Table.Th>
@@ -152,6 +160,7 @@ function SliceTable({ device }: { device: LiveDevice }) {
               <Table.Td>
                 <Holder slice={slice} />
               </Table.Td>
+              {inMigMode && <Table.Td>{migWords(slice)}</Table.Td>}
               <Table.Td ta="right">{formatMib(slice.memory_mib)}</Table.Td>
               <Table.Td ta="right">
                 {slice.cores_percent === 0 ? t`not limited` : `${slice.cores_percent} %`}
@@ -162,6 +171,11 @@ function SliceTable({ device }: { device: LiveDevice }) {
       </Table>
     </div>
   );
+}
+
+/** "1g.5gb, memory slices 0 to 3"; a slice may have several instances. */
+function migWords({ mig = [] }: LiveSlice): string {
+  return mig.map((instance) => t`${instance.profile}, memory slices: ${placeWords(instance)}`).join("; ");
 }
 
 function Holder({ slice }: { slice: LiveSlice }) {
