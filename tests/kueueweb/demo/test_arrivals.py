@@ -4,7 +4,7 @@ virtual clock."""
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +87,7 @@ def demo_world() -> World:
 class Watched:
     """Averages over time, as shares of all there is, and what was preempted."""
 
-    held: Counter[str] = field(default_factory=Counter)
+    held: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     waiting: float = 0.0
     seconds: float = 0.0
     preempted: int = 0
