@@ -84,6 +84,10 @@ schema: $(VENV)/.dev ## write the REST schema and the front end's types again
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --format openapi-json --file docs/openapi.json
 	$(FRONTEND) run schema
 
+.PHONY: examples
+examples: $(VENV)/.dev ## make the calls of the schema's examples, and write what was sent and answered
+	KUEUEWEB_WRITE_EXAMPLES=1 $(BIN)/python -m pytest tests/kueueweb/api/test_examples.py
+
 .PHONY: frontend
 frontend: $(VENV)/.demo ## build the front end, if its sources have changed
 	@$(FRONTEND) build

@@ -1,7 +1,7 @@
 """Tokens for tools: made with a password, listed and revoked by their owner."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -23,6 +23,9 @@ from accounts.models import TokenDetails, TokenScope
 from accounts.services.token_scope import scope_of
 from accounts.services.tokens import create_token, revoke_token, revoke_tokens, tokens_of
 
+MAX_DAYS: Final = 36_500
+"""A hundred years. TOKEN_DAYS is what a token may live; this is what a number may be."""
+
 
 class TokenWishSerializer(serializers.Serializer[Any]):
     """What the token is for, and what it may be used for: never more than its user may do."""
@@ -36,7 +39,11 @@ class TokenWishSerializer(serializers.Serializer[Any]):
     namespaces = serializers.ListField(child=Text(max_length=63), default=list, help_text="Only these; empty: all.")
     clusters = serializers.ListField(child=Text(max_length=63), default=list, help_text="Only these; empty: all.")
     days = serializers.IntegerField(
-        min_value=1, required=False, allow_null=True, help_text="How long it lives; at most TOKEN_DAYS, the default."
+        min_value=1,
+        max_value=MAX_DAYS,
+        required=False,
+        allow_null=True,
+        help_text="How long it lives; at most TOKEN_DAYS, the default.",
     )
 
 

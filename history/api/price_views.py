@@ -9,7 +9,7 @@ from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.fields import Word
+from accounts.api.fields import Text, Word
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import PreconditionFailed
@@ -21,10 +21,10 @@ from history.services.prices import generation_of, read_prices, replace_prices
 class PriceSerializer(serializers.Serializer[Any]):
     """The price of a resource for an hour: of a core, a GiB, one of anything else."""
 
-    flavor = serializers.CharField(
+    flavor = Text(
         max_length=253, allow_blank=True, default="", help_text="Empty: in every flavor that has none of its own."
     )
-    resource = serializers.CharField(max_length=317, help_text="`device` for whole devices, by the larger share.")
+    resource = Text(max_length=317, help_text="`device` for whole devices, by the larger share.")
     per_hour = serializers.DecimalField(max_digits=14, decimal_places=6, min_value=0)
 
 

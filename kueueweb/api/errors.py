@@ -4,7 +4,7 @@
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
@@ -20,6 +20,7 @@ from accounts import exceptions as queues
 from accounts.services import device_login
 from accounts.services.precondition import etag
 from kueueweb.api.exceptions import TooLarge
+from kueueweb.api.field_mistakes import field_mistakes
 from kueueweb.logs import in_one_line
 from scheduling.manifest import LocatedError
 
@@ -79,9 +80,7 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
     if problem is None:
         return None
     set_rollback()
-    body = _api_exception_body(problem)
-    for mistake in body["errors"]:
-        mistake["value"] = _sent(context.get("request"), mistake["path"])
+    body = _api_exception_body(problem, context.get("request"))
     return Response(body, problem.status_code, headers=_headers(problem))
 
 
@@ -136,44 +135,32 @@ def _as_api_exception(error: Exception) -> drf.APIException | None:
     return None
 
 
-def _sent(request: Any, path: str) -> Any:
-    """What a request says in a query parameter, or in a field of its body, if that is a text or a number."""
-    if request is None or not path:
-        return None
-    if path in request.query_params:
-        return request.query_params[path]
+def _sent(request: Any) -> Mapping[str, Any]:
+    """The query parameters and the fields of the body."""
+    if request is None:
+        return {}
     try:
         body = request.data
     except (drf.APIException, queues.KueuewebError):  # it cannot be read
-        return None
-    value = body.get(path) if isinstance(body, Mapping) else None
-    return None if path in _SECRET or not _fits_json(value) else value
+        body = None
+    return {**(body if isinstance(body, Mapping) else {}), **request.query_params.dict()}
 
 
-def _api_exception_body(error: drf.APIException) -> dict[str, Any]:
+def _without_secret(mistake: LocatedError) -> dict[str, Any]:
+    shown = located(mistake)
+    if mistake.path in _SECRET or not _fits_json(mistake.value):
+        shown["value"] = None
+    return shown
+
+
+def _api_exception_body(error: drf.APIException, request: Any) -> dict[str, Any]:
     codes: Any = error.get_codes()
     code = codes if isinstance(codes, str) else "invalid"
     if isinstance(error, drf.ValidationError):
-        mistakes = list(_located_details(error.detail))
-        return error_body(
-            "Invalid",
-            ": ".join(filter(None, (mistakes[0]["path"], mistakes[0]["rule"]))) if mistakes else "Invalid.",
-            mistakes,
-        )
+        mistakes = list(field_mistakes(error.detail, _sent(request)))
+        message = ": ".join(filter(None, (mistakes[0].path, mistakes[0].rule))) if mistakes else "Invalid."
+        return error_body("Invalid", message, map(_without_secret, mistakes))
     return error_body(_REASON.get(code, code), str(error.detail))
-
-
-def _located_details(detail: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    """DRF's nested details, flattened into located mistakes."""
-    if isinstance(detail, Mapping):
-        for name, inner in detail.items():
-            yield from _located_details(inner, f"{path}.{name}" if path else str(name))
-    elif isinstance(detail, list):
-        for index, inner in enumerate(detail):
-            yield from _located_details(inner, path if isinstance(inner, str) else f"{path}[{index}]")
-    else:
-        rule = str(detail)
-        yield {"document": 0, "path": path, "value": None, "rule": rule, "remedy": "", "reason": "Invalid"}
 
 
 def _headers(error: drf.APIException) -> dict[str, str]:

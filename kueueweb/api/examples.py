@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows beside its shapes: an example for each error and for what is sent most, and a line
+"""What the OpenAPI document shows beside its shapes: an example for each error and each operation, and a line
 about each group of addresses."""
 
 import json
@@ -37,40 +37,14 @@ ERRORS: Final[Mapping[int, dict[str, Any]]] = {
 }
 """By status. Reasons are stable; messages are for people."""
 
-REQUESTS: Final[Mapping[tuple[str, str], Any]] = {
-    ("post", "/api/v1/auth/token/"): {"username": "alice", "password": "correct horse battery staple"},
-    ("post", "/api/v1/workloads/"): [
-        {
-            "namespace": "ai-research",
-            "generate_name": "train-",
-            "queue_name": "research-queue",
-            "pod_sets": [
-                {
-                    "name": "main",
-                    "count": 2,
-                    "requests": {"cpu": "4", "nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"},
-                }
-            ],
-        }
-    ],
-    ("post", "/api/v1/workloads/cancel/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
-    ("post", "/api/v1/workloads/hold/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
-    ("post", "/api/v1/workloads/release/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
-    ("post", "/api/v1/workloads/finish/"): {"workloads": [{"namespace": "ai-research", "name": "train-x7k2p"}]},
-    ("post", "/api/v1/saved-views/"): {"page": "workloads", "name": "waiting", "search": {"status": "Pending"}},
-    ("patch", "/api/v1/nodes/{name}/"): {"draining": True},
-    ("patch", "/api/v1/cluster-queues/{name}/"): {"stop_policy": "Hold"},
-    ("patch", "/api/v1/cohorts/{name}/"): {"parent": "ai"},
-}
-"""By method and path."""
-
-_ANSWERS: Final = Path(__file__).with_name("answers.json")
+_EXAMPLES: Final = Path(__file__).with_name("examples.json")
 
 
 @cache
-def answers() -> Mapping[tuple[str, str], Any]:
-    """Bodies that the server has answered with, by method and path; of each list one row."""
-    found: dict[str, Any] = json.loads(_ANSWERS.read_text(encoding="utf-8"))
+def examples() -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    """What was sent (`request`; YAML as text) and answered (`answer`), by method and path; of each list one row.
+    `make examples` writes them."""
+    found: dict[str, Any] = json.loads(_EXAMPLES.read_text(encoding="utf-8"))
     return {(method, path): body for (method, path), body in ((key.split(" "), body) for key, body in found.items())}
 
 

@@ -13,7 +13,7 @@ from rest_framework.permissions import SAFE_METHODS
 
 from accounts.api.permissions import Scoped
 from accounts.api.scope import DRY_RUN
-from kueueweb.api.examples import ERRORS, REQUESTS, TAGS, answers
+from kueueweb.api.examples import ERRORS, TAGS, examples
 from scheduler.live.shapes import FRAMES
 
 
@@ -185,16 +185,19 @@ class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untype
 
 
 def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any:
-    """A hook of drf-spectacular: what tags mean, an example of each error, and of what is sent most."""
+    """A hook of drf-spectacular: what tags mean, an example of each error, and of each operation."""
     components = result["components"]
     components["examples"] = {f"Error{code}": {"value": value} for code, value in ERRORS.items()}
     components["headers"] = {"RetryAfter": _RETRY_AFTER}
     used = {tag for item in result["paths"].values() for operation in item.values() for tag in operation["tags"]}
     result["tags"] = [{"name": tag, "description": TAGS[tag]} for tag in sorted(used)]
-    for (method, path), example in REQUESTS.items():
-        result["paths"][path][method]["requestBody"]["content"]["application/json"]["example"] = example
-    for (method, path), body in answers().items():
-        success_of(result["paths"][path][method])["example"] = body
+    for (method, path), example in examples().items():
+        operation = result["paths"][path][method]
+        if "request" in example:
+            kind = "application/yaml" if isinstance(example["request"], str) else "application/json"
+            operation["requestBody"]["content"][kind]["example"] = example["request"]
+        if "answer" in example:
+            success_of(operation)["example"] = example["answer"]
     return result
 
 

@@ -13,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.fields import Text, TrueOrFalse
 from accounts.api.scope import ClusterView, json_object
 from accounts.api.tokens import require_whole
 from accounts.exceptions import LimitReached
@@ -83,7 +84,11 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         help_text="Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told.",
     )
     channels = serializers.ListField(child=serializers.ChoiceField(CHANNELS), default=list, max_length=2)
-    webhook_url = serializers.CharField(max_length=2048, required=False, allow_blank=True)
+    cluster_queue = Text(
+        max_length=253, required=False, allow_blank=True, help_text="Empty: every queue that the user sees."
+    )
+    webhook_url = Text(max_length=2048, required=False, allow_blank=True)
+    enabled = TrueOrFalse(required=False)
 
     class Meta:
         model = NotificationRule

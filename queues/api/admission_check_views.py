@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.fields import Text
 from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import NotPermitted
 from queues.api.serializers import Shape, WorkloadDetailSerializer
@@ -23,8 +24,10 @@ class CheckAnswerSerializer(Shape):
     """What a check says of a workload."""
 
     state = serializers.ChoiceField([state.value for state in AdmissionCheckStatus])
-    message = serializers.CharField(required=False, allow_blank=True, default="")
-    requeue_after_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=0, default=None)
+    message = Text(required=False, allow_blank=True, default="")
+    requeue_after_seconds = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, max_value=2**31 - 1, default=None
+    )
     pod_set_updates = serializers.ListField(child=serializers.DictField(), required=False, default=list)
 
 

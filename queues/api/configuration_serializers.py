@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from accounts.api.fields import Text as TextField
 from accounts.api.fields import TrueOrFalse
 from accounts.kinds.declaration import Field, Group, Kind
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
@@ -226,9 +227,7 @@ class ClusterSettingsSerializer(Shape):
         [binding.value for binding in DeviceBinding], required=False, help_text=_BINDING_HELP
     )
 
-    accepts_workloads_from = serializers.ListField(
-        child=serializers.CharField(), required=False, help_text=_ACCEPTS_HELP
-    )
+    accepts_workloads_from = serializers.ListField(child=TextField(), required=False, help_text=_ACCEPTS_HELP)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One of them, at least."""

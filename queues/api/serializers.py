@@ -228,14 +228,14 @@ class PriorityInputSerializer(Shape):
     """Another priority: a number, or the name of a WorkloadPriorityClass."""
 
     priority = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
-    priority_class = serializers.CharField(required=False)
+    priority_class = Text(required=False)
 
 
 class PriorityOfManySerializer(KeysSerializer):
     """Workloads, and another priority for them: a number, or the name of a WorkloadPriorityClass."""
 
     priority = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
-    priority_class = serializers.CharField(required=False)
+    priority_class = Text(required=False)
 
 
 class WorkloadEventSerializer(Shape):

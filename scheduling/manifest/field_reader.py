@@ -17,6 +17,9 @@ INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 _INT64_MAX = 2**63 - 1
 
+_AS_A_LIST = "Write a list: [a, b], or a line with a dash for each item."
+_AS_FIELDS = "Write fields with their values: {name: value}, or a line for each."
+
 
 class FieldReader:
     """Reads a mapping. As in Kubernetes, null means absent.
@@ -83,7 +86,12 @@ class FieldReader:
         if not self._is_text(key, value):
             return default
         if max_length is not None and len(value) > max_length:
-            self.error(key, f"must have at most {max_length} characters, has {len(value)}", "", MistakeReason.TOO_LONG)
+            self.error(
+                key,
+                f"must have at most {max_length} characters, has {len(value)}",
+                "Shorten it.",
+                MistakeReason.TOO_LONG,
+            )
             return default
         broken = syntax(value) if syntax else None
         if broken:
@@ -119,7 +127,7 @@ class FieldReader:
         if value is None:
             return default
         if not isinstance(value, bool):
-            self.error(key, "must be true or false", "", MistakeReason.WRONG_TYPE)
+            self.error(key, "must be true or false", "Write true or false, without quotes.", MistakeReason.WRONG_TYPE)
             return default
         return value
 
@@ -134,10 +142,11 @@ class FieldReader:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            self.error(key, "must be a whole number", "", MistakeReason.WRONG_TYPE)
+            self.error(key, "must be a whole number", "Write digits alone, without quotes.", MistakeReason.WRONG_TYPE)
             return None
         if not minimum <= value <= maximum:
-            self.error(key, f"must be at least {minimum}" if value < minimum else f"must be at most {maximum}")
+            rule = f"must be at least {minimum}" if value < minimum else f"must be at most {maximum}"
+            self.error(key, rule, f"Write a number from {minimum} to {maximum}.")
             return None
         return value
 
@@ -147,7 +156,9 @@ class FieldReader:
         if value is None:
             return None
         if not isinstance(value, str | int | float):
-            self.error(key, "must be a quantity, like 500m, 2 or 10Gi", "", MistakeReason.WRONG_TYPE)
+            self.error(
+                key, "must be a quantity, like 500m, 2 or 10Gi", "Write a number with a unit.", MistakeReason.WRONG_TYPE
+            )
             return None
         try:
             nanos = parse_quantity(value)
@@ -155,7 +166,7 @@ class FieldReader:
             self.error(key, str(mistake))
             return None
         if nanos < 0 and not negative:
-            self.error(key, "must not be negative")
+            self.error(key, "must not be negative", "Write 0 or more.")
             return None
         return nanos
 
@@ -176,7 +187,7 @@ class FieldReader:
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            self.error(key, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
+            self.error(key, "must be a mapping of fields", _AS_FIELDS, MistakeReason.WRONG_TYPE)
             return {}
         return dict(value)
 
@@ -186,7 +197,7 @@ class FieldReader:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            self.error(key, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
+            self.error(key, "must be a mapping of fields", _AS_FIELDS, MistakeReason.WRONG_TYPE)
             return None
         return FieldReader(self.report, self.at(key), value)
 
@@ -202,17 +213,17 @@ class FieldReader:
         if value is None:
             value = []
         if not isinstance(value, list):
-            self.error(key, "must be a list", "", MistakeReason.WRONG_TYPE)
+            self.error(key, "must be a list", _AS_A_LIST, MistakeReason.WRONG_TYPE)
             return []
         if len(value) < min_items:
             rule = f"must have at least {min_items} item{'' if min_items == 1 else 's'}"
-            self.error(key, rule, "", MistakeReason.REQUIRED)
+            self.error(key, rule, f"Add {min_items - len(value)}.", MistakeReason.REQUIRED)
         if max_items is not None and len(value) > max_items:
             self.report.error(
                 self.at(key),
                 len(value),
                 f"must have at most {max_items} items, has {len(value)}",
-                "",
+                f"Take out {len(value) - max_items}.",
                 MistakeReason.TOO_MANY,
             )
         return value
@@ -225,7 +236,7 @@ class FieldReader:
             if isinstance(item, Mapping):
                 found.append(FieldReader(self.report, path, item))
             else:
-                self.report.error(path, item, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
+                self.report.error(path, item, "must be a mapping of fields", _AS_FIELDS, MistakeReason.WRONG_TYPE)
         return found
 
     def texts(
@@ -267,7 +278,7 @@ class FieldReader:
                 self.at(key),
                 len(content),
                 f"must have at most {max_entries} entries, has {len(content)}",
-                "",
+                f"Take out {len(content) - max_entries}.",
                 MistakeReason.TOO_MANY,
             )
         found: dict[str, str] = {}

@@ -6401,6 +6401,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *           "name": "billing",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
+                     *           "annotations": {},
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:29.317821Z",
+                     *           "deletion_requested_at": null,
+                     *           "controller_name": "example.com/billing",
+                     *           "parameters": {},
+                     *           "active": true
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedAdmissionCheckList"];
                 };
             };
@@ -6482,6 +6504,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "name": "billing",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.317821Z",
+                     *       "deletion_requested_at": null,
+                     *       "controller_name": "example.com/billing",
+                     *       "parameters": {},
+                     *       "active": true
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
@@ -6561,6 +6598,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "controller_name": "example.com/billing"
+                 *     }
+                 */
                 "application/json": components["schemas"]["AdmissionCheckRequest"];
             };
         };
@@ -6572,6 +6614,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "name": "billing",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.317821Z",
+                     *       "deletion_requested_at": null,
+                     *       "controller_name": "example.com/billing",
+                     *       "parameters": {},
+                     *       "active": true
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
@@ -6735,6 +6792,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "name": "billing",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 3,
+                     *       "created_at": "2026-11-23T02:11:29.317821Z",
+                     *       "deletion_requested_at": "2026-11-23T02:11:48.004819Z",
+                     *       "controller_name": "example.com/billing",
+                     *       "parameters": {},
+                     *       "active": true
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
@@ -6872,6 +6946,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedAdmissionCheckRequest"];
             };
         };
@@ -6883,6 +6964,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "name": "billing",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:29.317821Z",
+                     *       "deletion_requested_at": null,
+                     *       "controller_name": "example.com/billing",
+                     *       "parameters": {},
+                     *       "active": true
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
@@ -7056,39 +7154,33 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 34,
-                     *           "at": "2026-11-22T22:44:10.591326Z",
+                     *           "id": 105,
+                     *           "at": "2026-11-23T02:11:44.006298Z",
                      *           "username": "",
                      *           "credential": "",
-                     *           "process": "manage.py serve of kueueweb (database account kueueweb)",
+                     *           "process": "pytest of root (database account kueueweb)",
                      *           "address": "",
                      *           "user_agent": "",
                      *           "request_id": "",
                      *           "request": "",
-                     *           "verb": "create",
-                     *           "kind": "RoleBinding",
+                     *           "verb": "update",
+                     *           "kind": "Workload",
                      *           "cluster": "default",
-                     *           "namespace": "",
-                     *           "name": "binding-1",
-                     *           "before": null,
-                     *           "after": {
-                     *             "name": "binding-1",
-                     *             "role": "viewer",
-                     *             "group": "students",
-                     *             "cohort": "",
-                     *             "labels": {},
-                     *             "username": "",
-                     *             "namespace": "",
-                     *             "annotations": {},
-                     *             "api_version": "",
-                     *             "applied_set": "",
+                     *           "namespace": "ai-research",
+                     *           "name": "again",
+                     *           "before": {
+                     *             "active": true,
                      *             "deletion_requested_at": null
+                     *           },
+                     *           "after": {
+                     *             "active": false,
+                     *             "deletion_requested_at": "2026-11-23T02:11:43.981306+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": null
+                     *       "next": "WzVd"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -7261,6 +7353,12 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "kueueweb on a laptop",
+                 *       "scope": "submit"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DeviceAskRequest"];
             };
         };
@@ -7270,6 +7368,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "device_code": "0000000000000000000000000000000000000000000",
+                     *       "user_code": "MMXB-XFZJ",
+                     *       "verification_uri": "http://testserver/device",
+                     *       "verification_uri_complete": "http://testserver/device?code=MMXB-XFZJ",
+                     *       "expires_in": 600,
+                     *       "interval": 3
+                     *     }
+                     */
                     "application/json": components["schemas"]["DeviceCodes"];
                 };
             };
@@ -7383,6 +7491,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "user_code": "MMXB-XFZJ",
+                     *       "name": "kueueweb on a laptop",
+                     *       "address": "127.0.0.1",
+                     *       "scope": "submit",
+                     *       "namespaces": [],
+                     *       "clusters": [],
+                     *       "days": 90
+                     *     }
+                     */
                     "application/json": components["schemas"]["DeviceRequest"];
                 };
             };
@@ -7464,6 +7583,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "allow": true
+                 *     }
+                 */
                 "application/json": components["schemas"]["DeviceAnswerRequest"];
             };
         };
@@ -7578,6 +7702,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "device_code": "0000000000000000000000000000000000000000000"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DeviceCodeRequest"];
             };
         };
@@ -7587,6 +7716,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "6256d230-ac27-409f-896d-93ef92b84a24",
+                     *       "name": "kueueweb on a laptop",
+                     *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
+                     *       "expiry": "2027-02-21T02:11:31.901501Z",
+                     *       "scope": "submit",
+                     *       "namespaces": [],
+                     *       "clusters": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
@@ -7693,6 +7833,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "username": "bob",
+                 *       "password": "bob-secret"
+                 *     }
+                 */
                 "application/json": components["schemas"]["CredentialsRequest"];
             };
         };
@@ -7702,6 +7848,40 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "authenticated": true,
+                     *       "user": {
+                     *         "username": "bob",
+                     *         "is_cluster_admin": false,
+                     *         "may_use_admin": false
+                     *       },
+                     *       "roles": [
+                     *         {
+                     *           "role": "submitter",
+                     *           "namespace": "ai-research",
+                     *           "cohort": null,
+                     *           "cluster": null
+                     *         },
+                     *         {
+                     *           "role": "submitter",
+                     *           "namespace": "team-a",
+                     *           "cohort": null,
+                     *           "cluster": null
+                     *         }
+                     *       ],
+                     *       "clusters": [
+                     *         {
+                     *           "name": "default",
+                     *           "mode": "schedule"
+                     *         }
+                     *       ],
+                     *       "login_methods": {
+                     *         "password": true,
+                     *         "provider": null
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Session"];
                 };
             };
@@ -7920,8 +8100,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "username": "alice",
-                 *       "password": "correct horse battery staple"
+                 *       "username": "bob",
+                 *       "password": "bob-secret",
+                 *       "name": "laptop",
+                 *       "scope": "submit",
+                 *       "days": 30
                  *     }
                  */
                 "application/json": components["schemas"]["TokenCredentialsRequest"];
@@ -7933,6 +8116,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "bdb710d2-04ff-4df4-b7f1-d6ed10ad90e6",
+                     *       "name": "laptop",
+                     *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
+                     *       "expiry": "2026-12-23T02:11:31.241146Z",
+                     *       "scope": "submit",
+                     *       "namespaces": [],
+                     *       "clusters": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
@@ -8137,6 +8331,16 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "notebook",
+                 *       "scope": "submit",
+                 *       "namespaces": [
+                 *         "ai-research"
+                 *       ],
+                 *       "days": 90
+                 *     }
+                 */
                 "application/json": components["schemas"]["TokenWishRequest"];
             };
         };
@@ -8146,6 +8350,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "edde0dbc-68e0-4142-aaff-8fdbd4822f07",
+                     *       "name": "notebook",
+                     *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
+                     *       "expiry": "2027-02-21T02:11:31.562914Z",
+                     *       "scope": "submit",
+                     *       "namespaces": [
+                     *         "ai-research"
+                     *       ],
+                     *       "clusters": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
@@ -8496,28 +8713,28 @@ export interface operations {
                      *           "mode": "schedule",
                      *           "problems": [
                      *             {
-                     *               "reason": "NoScheduler",
-                     *               "message": "No scheduler leads: nothing is decided."
+                     *               "reason": "WatcherSilent",
+                     *               "message": "The watcher does not answer: what changes in the cluster is not seen."
                      *             }
                      *           ],
                      *           "last_event_at": null,
                      *           "push": {
-                     *             "unpushed": 0,
+                     *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 0
+                     *             "lag_seconds": 2.922001
                      *           },
-                     *           "pending": 2,
+                     *           "pending": 0,
                      *           "held": 0,
-                     *           "reserving": 0,
+                     *           "reserving": 3,
                      *           "admitted": 0,
-                     *           "nodes": 2,
-                     *           "devices": 2,
-                     *           "devices_in_use": 0,
+                     *           "nodes": 1,
+                     *           "devices": 8,
+                     *           "devices_in_use": 6,
                      *           "scarcest": {
-                     *             "flavor": "default-flavor",
-                     *             "resource": "cpu",
-                     *             "nominal": 20000,
-                     *             "used": 0
+                     *             "flavor": "a100",
+                     *             "resource": "nvidia.com/gpu",
+                     *             "nominal": 48,
+                     *             "used": 6
                      *           }
                      *         }
                      *       ],
@@ -8612,26 +8829,47 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "7a879db1-2986-423b-bb23-fdf24728fe18",
-                     *           "name": "queue-0",
+                     *           "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
-                     *           "generation": 3,
-                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "generation": 8,
+                     *           "created_at": "2026-11-23T02:11:29.372847Z",
                      *           "deletion_requested_at": null,
-                     *           "cohort": "cohort-0",
+                     *           "cohort": "ai",
                      *           "resource_groups": [
                      *             {
                      *               "covered_resources": [
-                     *                 "cpu"
+                     *                 "cpu",
+                     *                 "memory",
+                     *                 "nvidia.com/gpu",
+                     *                 "nvidia.com/gpumem"
                      *               ],
                      *               "flavors": [
                      *                 {
-                     *                   "name": "default-flavor",
+                     *                   "name": "a100",
                      *                   "resources": [
                      *                     {
                      *                       "name": "cpu",
-                     *                       "nominal_quota": "10",
+                     *                       "nominal_quota": "256",
+                     *                       "borrowing_limit": null,
+                     *                       "lending_limit": null
+                     *                     },
+                     *                     {
+                     *                       "name": "memory",
+                     *                       "nominal_quota": "1Ti",
+                     *                       "borrowing_limit": null,
+                     *                       "lending_limit": null
+                     *                     },
+                     *                     {
+                     *                       "name": "nvidia.com/gpu",
+                     *                       "nominal_quota": "24",
+                     *                       "borrowing_limit": "8",
+                     *                       "lending_limit": null
+                     *                     },
+                     *                     {
+                     *                       "name": "nvidia.com/gpumem",
+                     *                       "nominal_quota": "1310720",
                      *                       "borrowing_limit": null,
                      *                       "lending_limit": null
                      *                     }
@@ -8648,21 +8886,28 @@ export interface operations {
                      *             "preference": ""
                      *           },
                      *           "preemption": {
-                     *             "within_cluster_queue": "Never",
-                     *             "reclaim_within_cohort": "Never",
+                     *             "within_cluster_queue": "LowerPriority",
+                     *             "reclaim_within_cohort": "Any",
                      *             "borrow_within_cohort": {
                      *               "policy": "Never",
                      *               "max_priority_threshold": null
                      *             }
                      *           },
-                     *           "admission_checks": [],
+                     *           "admission_checks": [
+                     *             {
+                     *               "name": "billing",
+                     *               "on_flavors": [
+                     *                 "a100"
+                     *               ]
+                     *             }
+                     *           ],
                      *           "stop_policy": "None",
                      *           "fair_weight": "1",
                      *           "admission_mode": "",
                      *           "preempt_for_devices": false,
                      *           "preemption_protection": {},
                      *           "node_quotas": [],
-                     *           "pending": 2,
+                     *           "pending": 0,
                      *           "reserving": 0,
                      *           "admitted": 0,
                      *           "conditions": [
@@ -8671,7 +8916,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-22T22:44:09.797934Z"
+                     *               "last_transition_time": "2026-11-23T02:11:36.798815Z"
                      *             }
                      *           ]
                      *         }
@@ -8763,26 +9008,47 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7a879db1-2986-423b-bb23-fdf24728fe18",
-                     *       "name": "queue-0",
+                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
-                     *       "generation": 3,
-                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "generation": 8,
+                     *       "created_at": "2026-11-23T02:11:29.372847Z",
                      *       "deletion_requested_at": null,
-                     *       "cohort": "cohort-0",
+                     *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
                      *           "covered_resources": [
-                     *             "cpu"
+                     *             "cpu",
+                     *             "memory",
+                     *             "nvidia.com/gpu",
+                     *             "nvidia.com/gpumem"
                      *           ],
                      *           "flavors": [
                      *             {
-                     *               "name": "default-flavor",
+                     *               "name": "a100",
                      *               "resources": [
                      *                 {
                      *                   "name": "cpu",
-                     *                   "nominal_quota": "10",
+                     *                   "nominal_quota": "256",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "memory",
+                     *                   "nominal_quota": "1Ti",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpu",
+                     *                   "nominal_quota": "24",
+                     *                   "borrowing_limit": "8",
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpumem",
+                     *                   "nominal_quota": "1310720",
                      *                   "borrowing_limit": null,
                      *                   "lending_limit": null
                      *                 }
@@ -8799,21 +9065,28 @@ export interface operations {
                      *         "preference": ""
                      *       },
                      *       "preemption": {
-                     *         "within_cluster_queue": "Never",
-                     *         "reclaim_within_cohort": "Never",
+                     *         "within_cluster_queue": "LowerPriority",
+                     *         "reclaim_within_cohort": "Any",
                      *         "borrow_within_cohort": {
                      *           "policy": "Never",
                      *           "max_priority_threshold": null
                      *         }
                      *       },
-                     *       "admission_checks": [],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "on_flavors": [
+                     *             "a100"
+                     *           ]
+                     *         }
+                     *       ],
                      *       "stop_policy": "None",
                      *       "fair_weight": "1",
                      *       "admission_mode": "",
                      *       "preempt_for_devices": false,
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
-                     *       "pending": 2,
+                     *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
                      *       "conditions": [
@@ -8822,7 +9095,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-22T22:44:09.797934Z"
+                     *           "last_transition_time": "2026-11-23T02:11:36.798815Z"
                      *         }
                      *       ]
                      *     }
@@ -8906,6 +9179,58 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "cohort": "ai",
+                 *       "namespace_selector": {},
+                 *       "resource_groups": [
+                 *         {
+                 *           "covered_resources": [
+                 *             "cpu",
+                 *             "memory",
+                 *             "nvidia.com/gpu",
+                 *             "nvidia.com/gpumem"
+                 *           ],
+                 *           "flavors": [
+                 *             {
+                 *               "name": "a100",
+                 *               "resources": [
+                 *                 {
+                 *                   "name": "cpu",
+                 *                   "nominal_quota": "256"
+                 *                 },
+                 *                 {
+                 *                   "name": "memory",
+                 *                   "nominal_quota": "1Ti"
+                 *                 },
+                 *                 {
+                 *                   "name": "nvidia.com/gpu",
+                 *                   "nominal_quota": "16",
+                 *                   "borrowing_limit": "8"
+                 *                 },
+                 *                 {
+                 *                   "name": "nvidia.com/gpumem",
+                 *                   "nominal_quota": "1310720"
+                 *                 }
+                 *               ]
+                 *             }
+                 *           ]
+                 *         }
+                 *       ],
+                 *       "admission_checks": [
+                 *         {
+                 *           "name": "billing",
+                 *           "on_flavors": [
+                 *             "a100"
+                 *           ]
+                 *         }
+                 *       ],
+                 *       "preemption": {
+                 *         "within_cluster_queue": "LowerPriority",
+                 *         "reclaim_within_cohort": "Any"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["ClusterQueueStatusRequest"];
             };
         };
@@ -8917,6 +9242,101 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "name": "research",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 3,
+                     *       "created_at": "2026-11-23T02:11:29.372847Z",
+                     *       "deletion_requested_at": null,
+                     *       "cohort": "ai",
+                     *       "resource_groups": [
+                     *         {
+                     *           "covered_resources": [
+                     *             "cpu",
+                     *             "memory",
+                     *             "nvidia.com/gpu",
+                     *             "nvidia.com/gpumem"
+                     *           ],
+                     *           "flavors": [
+                     *             {
+                     *               "name": "a100",
+                     *               "resources": [
+                     *                 {
+                     *                   "name": "cpu",
+                     *                   "nominal_quota": "256",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "memory",
+                     *                   "nominal_quota": "1Ti",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpu",
+                     *                   "nominal_quota": "16",
+                     *                   "borrowing_limit": "8",
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpumem",
+                     *                   "nominal_quota": "1310720",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "queueing_strategy": "BestEffortFIFO",
+                     *       "namespace_selector": {},
+                     *       "flavor_fungibility": {
+                     *         "when_can_borrow": "MayStopSearch",
+                     *         "when_can_preempt": "TryNextFlavor",
+                     *         "preference": ""
+                     *       },
+                     *       "preemption": {
+                     *         "within_cluster_queue": "LowerPriority",
+                     *         "reclaim_within_cohort": "Any",
+                     *         "borrow_within_cohort": {
+                     *           "policy": "Never",
+                     *           "max_priority_threshold": null
+                     *         }
+                     *       },
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "on_flavors": [
+                     *             "a100"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "stop_policy": "None",
+                     *       "fair_weight": "1",
+                     *       "admission_mode": "",
+                     *       "preempt_for_devices": false,
+                     *       "preemption_protection": {},
+                     *       "node_quotas": [],
+                     *       "pending": 0,
+                     *       "reserving": 0,
+                     *       "admitted": 0,
+                     *       "conditions": [
+                     *         {
+                     *           "type": "Active",
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can admit new workloads",
+                     *           "last_transition_time": "2026-11-23T02:11:29.394868Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
@@ -9080,6 +9500,101 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "name": "research",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 9,
+                     *       "created_at": "2026-11-23T02:11:29.372847Z",
+                     *       "deletion_requested_at": "2026-11-23T02:11:47.430207Z",
+                     *       "cohort": "ai",
+                     *       "resource_groups": [
+                     *         {
+                     *           "covered_resources": [
+                     *             "cpu",
+                     *             "memory",
+                     *             "nvidia.com/gpu",
+                     *             "nvidia.com/gpumem"
+                     *           ],
+                     *           "flavors": [
+                     *             {
+                     *               "name": "a100",
+                     *               "resources": [
+                     *                 {
+                     *                   "name": "cpu",
+                     *                   "nominal_quota": "256",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "memory",
+                     *                   "nominal_quota": "1Ti",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpu",
+                     *                   "nominal_quota": "24",
+                     *                   "borrowing_limit": "8",
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpumem",
+                     *                   "nominal_quota": "1310720",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "queueing_strategy": "BestEffortFIFO",
+                     *       "namespace_selector": {},
+                     *       "flavor_fungibility": {
+                     *         "when_can_borrow": "MayStopSearch",
+                     *         "when_can_preempt": "TryNextFlavor",
+                     *         "preference": ""
+                     *       },
+                     *       "preemption": {
+                     *         "within_cluster_queue": "LowerPriority",
+                     *         "reclaim_within_cohort": "Any",
+                     *         "borrow_within_cohort": {
+                     *           "policy": "Never",
+                     *           "max_priority_threshold": null
+                     *         }
+                     *       },
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "on_flavors": [
+                     *             "a100"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "stop_policy": "None",
+                     *       "fair_weight": "1",
+                     *       "admission_mode": "",
+                     *       "preempt_for_devices": false,
+                     *       "preemption_protection": {},
+                     *       "node_quotas": [],
+                     *       "pending": 0,
+                     *       "reserving": 3,
+                     *       "admitted": 0,
+                     *       "conditions": [
+                     *         {
+                     *           "type": "Active",
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can admit new workloads",
+                     *           "last_transition_time": "2026-11-23T02:11:36.798815Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
@@ -9219,7 +9734,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "stop_policy": "Hold"
+                 *       "stop_policy": "None"
                  *     }
                  */
                 "application/json": components["schemas"]["PatchedClusterQueueStatusRequest"];
@@ -9236,26 +9751,47 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7a879db1-2986-423b-bb23-fdf24728fe18",
-                     *       "name": "queue-0",
+                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
-                     *       "generation": 4,
-                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "generation": 8,
+                     *       "created_at": "2026-11-23T02:11:29.372847Z",
                      *       "deletion_requested_at": null,
-                     *       "cohort": "cohort-0",
+                     *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
                      *           "covered_resources": [
-                     *             "cpu"
+                     *             "cpu",
+                     *             "memory",
+                     *             "nvidia.com/gpu",
+                     *             "nvidia.com/gpumem"
                      *           ],
                      *           "flavors": [
                      *             {
-                     *               "name": "default-flavor",
+                     *               "name": "a100",
                      *               "resources": [
                      *                 {
                      *                   "name": "cpu",
-                     *                   "nominal_quota": "10",
+                     *                   "nominal_quota": "256",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "memory",
+                     *                   "nominal_quota": "1Ti",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpu",
+                     *                   "nominal_quota": "24",
+                     *                   "borrowing_limit": "8",
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpumem",
+                     *                   "nominal_quota": "1310720",
                      *                   "borrowing_limit": null,
                      *                   "lending_limit": null
                      *                 }
@@ -9272,30 +9808,37 @@ export interface operations {
                      *         "preference": ""
                      *       },
                      *       "preemption": {
-                     *         "within_cluster_queue": "Never",
-                     *         "reclaim_within_cohort": "Never",
+                     *         "within_cluster_queue": "LowerPriority",
+                     *         "reclaim_within_cohort": "Any",
                      *         "borrow_within_cohort": {
                      *           "policy": "Never",
                      *           "max_priority_threshold": null
                      *         }
                      *       },
-                     *       "admission_checks": [],
-                     *       "stop_policy": "Hold",
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "on_flavors": [
+                     *             "a100"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "stop_policy": "None",
                      *       "fair_weight": "1",
                      *       "admission_mode": "",
                      *       "preempt_for_devices": false,
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
-                     *       "pending": 1,
+                     *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
                      *       "conditions": [
                      *         {
                      *           "type": "Active",
-                     *           "status": "False",
-                     *           "reason": "Stopped",
-                     *           "message": "Can't admit new workloads: it is stopped (Hold)",
-                     *           "last_transition_time": "2026-11-22T22:44:20.739401Z"
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can admit new workloads",
+                     *           "last_transition_time": "2026-11-23T02:11:36.798815Z"
                      *         }
                      *       ]
                      *     }
@@ -9447,6 +9990,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resources": {
+                     *         "cpu": {
+                     *           "nominal_quota": "256",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "memory": {
+                     *           "nominal_quota": "1Ti",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpu": {
+                     *           "nominal_quota": "24",
+                     *           "borrowing_limit": "8",
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpumem": {
+                     *           "nominal_quota": "1310720",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         }
+                     *       },
+                     *       "generation": 8
+                     *     }
+                     */
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
@@ -9527,6 +10097,15 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "resources": {
+                 *         "nvidia.com/gpu": {
+                 *           "nominal_quota": "24"
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedChangedQuotasInFlavorRequest"];
             };
         };
@@ -9538,6 +10117,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resources": {
+                     *         "cpu": {
+                     *           "nominal_quota": "256",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "memory": {
+                     *           "nominal_quota": "1Ti",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpu": {
+                     *           "nominal_quota": "24",
+                     *           "borrowing_limit": "8",
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpumem": {
+                     *           "nominal_quota": "1310720",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         }
+                     *       },
+                     *       "generation": 8
+                     *     }
+                     */
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
@@ -9683,7 +10289,7 @@ export interface operations {
                      *           "accepts_workloads_from": [],
                      *           "server_url": "",
                      *           "configuration": {},
-                     *           "created_at": "2026-11-22T22:44:09.667906Z"
+                     *           "created_at": "2026-11-23T02:11:24.101822Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -9768,6 +10374,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "name": "default",
+                     *       "mode": "schedule",
+                     *       "serves_kueue_objects": false,
+                     *       "device_binding": "bind",
+                     *       "accepts_workloads_from": [],
+                     *       "server_url": "",
+                     *       "configuration": {},
+                     *       "created_at": "2026-11-23T02:11:24.101822Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Cluster"];
                 };
             };
@@ -9844,6 +10462,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "mode": "schedule"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedClusterSettingsRequest"];
             };
         };
@@ -9853,6 +10476,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "name": "default",
+                     *       "mode": "schedule",
+                     *       "serves_kueue_objects": false,
+                     *       "device_binding": "bind",
+                     *       "accepts_workloads_from": [],
+                     *       "server_url": "",
+                     *       "configuration": {},
+                     *       "created_at": "2026-11-23T02:11:24.101822Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Cluster"];
                 };
             };
@@ -9978,16 +10613,56 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "512c1541-9975-415c-ab0b-a07e236be697",
-                     *           "name": "cohort-0",
+                     *           "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "generation": 8,
+                     *           "created_at": "2026-11-23T02:11:29.218824Z",
                      *           "deletion_requested_at": null,
-                     *           "parent": "root",
-                     *           "resource_groups": [],
-                     *           "fair_weight": "1",
+                     *           "parent": "",
+                     *           "resource_groups": [
+                     *             {
+                     *               "covered_resources": [
+                     *                 "cpu",
+                     *                 "memory",
+                     *                 "nvidia.com/gpu",
+                     *                 "nvidia.com/gpumem"
+                     *               ],
+                     *               "flavors": [
+                     *                 {
+                     *                   "name": "a100",
+                     *                   "resources": [
+                     *                     {
+                     *                       "name": "cpu",
+                     *                       "nominal_quota": "256",
+                     *                       "borrowing_limit": null,
+                     *                       "lending_limit": null
+                     *                     },
+                     *                     {
+                     *                       "name": "memory",
+                     *                       "nominal_quota": "1Ti",
+                     *                       "borrowing_limit": null,
+                     *                       "lending_limit": null
+                     *                     },
+                     *                     {
+                     *                       "name": "nvidia.com/gpu",
+                     *                       "nominal_quota": "24",
+                     *                       "borrowing_limit": "8",
+                     *                       "lending_limit": null
+                     *                     },
+                     *                     {
+                     *                       "name": "nvidia.com/gpumem",
+                     *                       "nominal_quota": "1310720",
+                     *                       "borrowing_limit": null,
+                     *                       "lending_limit": null
+                     *                     }
+                     *                   ]
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "fair_weight": "2",
                      *           "preemption_protection": {},
                      *           "node_quotas": []
                      *         }
@@ -10076,6 +10751,63 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *       "name": "ai",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 8,
+                     *       "created_at": "2026-11-23T02:11:29.218824Z",
+                     *       "deletion_requested_at": null,
+                     *       "parent": "",
+                     *       "resource_groups": [
+                     *         {
+                     *           "covered_resources": [
+                     *             "cpu",
+                     *             "memory",
+                     *             "nvidia.com/gpu",
+                     *             "nvidia.com/gpumem"
+                     *           ],
+                     *           "flavors": [
+                     *             {
+                     *               "name": "a100",
+                     *               "resources": [
+                     *                 {
+                     *                   "name": "cpu",
+                     *                   "nominal_quota": "256",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "memory",
+                     *                   "nominal_quota": "1Ti",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpu",
+                     *                   "nominal_quota": "24",
+                     *                   "borrowing_limit": "8",
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpumem",
+                     *                   "nominal_quota": "1310720",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "fair_weight": "2",
+                     *       "preemption_protection": {},
+                     *       "node_quotas": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Cohort"];
                 };
             };
@@ -10155,6 +10887,45 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "fair_weight": "2",
+                 *       "resource_groups": [
+                 *         {
+                 *           "covered_resources": [
+                 *             "cpu",
+                 *             "memory",
+                 *             "nvidia.com/gpu",
+                 *             "nvidia.com/gpumem"
+                 *           ],
+                 *           "flavors": [
+                 *             {
+                 *               "name": "a100",
+                 *               "resources": [
+                 *                 {
+                 *                   "name": "cpu",
+                 *                   "nominal_quota": "256"
+                 *                 },
+                 *                 {
+                 *                   "name": "memory",
+                 *                   "nominal_quota": "1Ti"
+                 *                 },
+                 *                 {
+                 *                   "name": "nvidia.com/gpu",
+                 *                   "nominal_quota": "16",
+                 *                   "borrowing_limit": "8"
+                 *                 },
+                 *                 {
+                 *                   "name": "nvidia.com/gpumem",
+                 *                   "nominal_quota": "1310720"
+                 *                 }
+                 *               ]
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["CohortRequest"];
             };
         };
@@ -10166,6 +10937,63 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *       "name": "ai",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 3,
+                     *       "created_at": "2026-11-23T02:11:29.218824Z",
+                     *       "deletion_requested_at": null,
+                     *       "parent": "",
+                     *       "resource_groups": [
+                     *         {
+                     *           "covered_resources": [
+                     *             "cpu",
+                     *             "memory",
+                     *             "nvidia.com/gpu",
+                     *             "nvidia.com/gpumem"
+                     *           ],
+                     *           "flavors": [
+                     *             {
+                     *               "name": "a100",
+                     *               "resources": [
+                     *                 {
+                     *                   "name": "cpu",
+                     *                   "nominal_quota": "256",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "memory",
+                     *                   "nominal_quota": "1Ti",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpu",
+                     *                   "nominal_quota": "16",
+                     *                   "borrowing_limit": "8",
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpumem",
+                     *                   "nominal_quota": "1310720",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "fair_weight": "2",
+                     *       "preemption_protection": {},
+                     *       "node_quotas": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Cohort"];
                 };
             };
@@ -10468,7 +11296,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "parent": "ai"
+                 *       "fair_weight": "3"
                  *     }
                  */
                 "application/json": components["schemas"]["PatchedCohortRequest"];
@@ -10485,16 +11313,56 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "512c1541-9975-415c-ab0b-a07e236be697",
-                     *       "name": "cohort-0",
+                     *       "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
-                     *       "generation": 2,
-                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "generation": 9,
+                     *       "created_at": "2026-11-23T02:11:29.218824Z",
                      *       "deletion_requested_at": null,
-                     *       "parent": "ai",
-                     *       "resource_groups": [],
-                     *       "fair_weight": "1",
+                     *       "parent": "",
+                     *       "resource_groups": [
+                     *         {
+                     *           "covered_resources": [
+                     *             "cpu",
+                     *             "memory",
+                     *             "nvidia.com/gpu",
+                     *             "nvidia.com/gpumem"
+                     *           ],
+                     *           "flavors": [
+                     *             {
+                     *               "name": "a100",
+                     *               "resources": [
+                     *                 {
+                     *                   "name": "cpu",
+                     *                   "nominal_quota": "256",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "memory",
+                     *                   "nominal_quota": "1Ti",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpu",
+                     *                   "nominal_quota": "24",
+                     *                   "borrowing_limit": "8",
+                     *                   "lending_limit": null
+                     *                 },
+                     *                 {
+                     *                   "name": "nvidia.com/gpumem",
+                     *                   "nominal_quota": "1310720",
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "fair_weight": "3",
                      *       "preemption_protection": {},
                      *       "node_quotas": []
                      *     }
@@ -10646,6 +11514,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resources": {
+                     *         "cpu": {
+                     *           "nominal_quota": "256",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "memory": {
+                     *           "nominal_quota": "1Ti",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpu": {
+                     *           "nominal_quota": "24",
+                     *           "borrowing_limit": "8",
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpumem": {
+                     *           "nominal_quota": "1310720",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         }
+                     *       },
+                     *       "generation": 8
+                     *     }
+                     */
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
@@ -10726,6 +11621,15 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "resources": {
+                 *         "nvidia.com/gpu": {
+                 *           "nominal_quota": "24"
+                 *         }
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedChangedQuotasInFlavorRequest"];
             };
         };
@@ -10737,6 +11641,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resources": {
+                     *         "cpu": {
+                     *           "nominal_quota": "256",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "memory": {
+                     *           "nominal_quota": "1Ti",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpu": {
+                     *           "nominal_quota": "24",
+                     *           "borrowing_limit": "8",
+                     *           "lending_limit": null
+                     *         },
+                     *         "nvidia.com/gpumem": {
+                     *           "nominal_quota": "1310720",
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null
+                     *         }
+                     *       },
+                     *       "generation": 8
+                     *     }
+                     */
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
@@ -10867,61 +11798,91 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "source": "rows",
-                     *       "time": "2026-11-22T22:44:18.019806Z",
+                     *       "source": "live",
+                     *       "time": "2026-11-23T02:11:43.860293Z",
                      *       "cohorts": [
                      *         {
-                     *           "name": "root",
+                     *           "name": "ai",
                      *           "weighted_share": 0,
                      *           "usage": [
                      *             {
-                     *               "flavor": "default-flavor",
+                     *               "flavor": "a100",
                      *               "resource": "cpu",
-                     *               "subtree_quota": 20000,
-                     *               "used": 0
+                     *               "subtree_quota": 512000,
+                     *               "used": 24000
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "memory",
+                     *               "subtree_quota": 2199023255552,
+                     *               "used": 103079215104
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpu",
+                     *               "subtree_quota": 48,
+                     *               "used": 6
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpumem",
+                     *               "subtree_quota": 2621440,
+                     *               "used": 120000
                      *             }
                      *           ],
-                     *           "cohorts": [
+                     *           "cohorts": [],
+                     *           "cluster_queues": [
                      *             {
-                     *               "name": "cohort-0",
+                     *               "name": "research",
+                     *               "cohort": "ai",
+                     *               "active": true,
+                     *               "reason": "Ready",
+                     *               "message": "Can admit new workloads",
+                     *               "pending": 0,
+                     *               "inadmissible": 0,
+                     *               "reserving": 3,
+                     *               "admitted": 0,
                      *               "weighted_share": 0,
                      *               "usage": [
                      *                 {
-                     *                   "flavor": "default-flavor",
+                     *                   "flavor": "a100",
                      *                   "resource": "cpu",
-                     *                   "subtree_quota": 10000,
-                     *                   "used": 0
-                     *                 }
-                     *               ],
-                     *               "cohorts": [],
-                     *               "cluster_queues": [
+                     *                   "nominal": 256000,
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null,
+                     *                   "used": 24000,
+                     *                   "borrowed": 0
+                     *                 },
                      *                 {
-                     *                   "name": "queue-0",
-                     *                   "cohort": "cohort-0",
-                     *                   "active": true,
-                     *                   "reason": "Ready",
-                     *                   "message": "Can admit new workloads",
-                     *                   "pending": 2,
-                     *                   "inadmissible": 0,
-                     *                   "reserving": 0,
-                     *                   "admitted": 0,
-                     *                   "weighted_share": 0,
-                     *                   "usage": [
-                     *                     {
-                     *                       "flavor": "default-flavor",
-                     *                       "resource": "cpu",
-                     *                       "nominal": 10000,
-                     *                       "borrowing_limit": null,
-                     *                       "lending_limit": null,
-                     *                       "used": 0,
-                     *                       "borrowed": 0
-                     *                     }
-                     *                   ]
+                     *                   "flavor": "a100",
+                     *                   "resource": "memory",
+                     *                   "nominal": 1099511627776,
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null,
+                     *                   "used": 103079215104,
+                     *                   "borrowed": 0
+                     *                 },
+                     *                 {
+                     *                   "flavor": "a100",
+                     *                   "resource": "nvidia.com/gpu",
+                     *                   "nominal": 24,
+                     *                   "borrowing_limit": 8,
+                     *                   "lending_limit": null,
+                     *                   "used": 6,
+                     *                   "borrowed": 0
+                     *                 },
+                     *                 {
+                     *                   "flavor": "a100",
+                     *                   "resource": "nvidia.com/gpumem",
+                     *                   "nominal": 1310720,
+                     *                   "borrowing_limit": null,
+                     *                   "lending_limit": null,
+                     *                   "used": 120000,
+                     *                   "borrowed": 0
                      *                 }
                      *               ]
                      *             }
-                     *           ],
-                     *           "cluster_queues": []
+                     *           ]
                      *         }
                      *       ],
                      *       "cluster_queues": []
@@ -11024,19 +11985,47 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 1,
-                     *           "decided_at": "2026-01-05T09:00:00Z",
+                     *           "id": 6,
+                     *           "decided_at": "2026-11-23T02:11:43.706365Z",
                      *           "epoch": 1,
-                     *           "cycle": 1,
+                     *           "cycle": 5,
                      *           "action": "Admit",
-                     *           "namespace": "team-a",
-                     *           "workload_name": "w-1",
-                     *           "workload_uid": "18f0651f-cfba-49c8-bdc1-d648a1f0883b",
-                     *           "reason": "x",
-                     *           "message": "",
-                     *           "detail": {},
+                     *           "namespace": "ai-research",
+                     *           "workload_name": "again",
+                     *           "workload_uid": "7391c54c-ef39-427a-924c-4165fd098ad4",
+                     *           "reason": "QuotaReserved",
+                     *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
+                     *           "detail": {
+                     *             "devices": [
+                     *               [
+                     *                 "gpu-1",
+                     *                 "GPU-2",
+                     *                 20000,
+                     *                 0
+                     *               ],
+                     *               [
+                     *                 "gpu-1",
+                     *                 "GPU-1",
+                     *                 20000,
+                     *                 0
+                     *               ]
+                     *             ],
+                     *             "pod_sets": [
+                     *               {
+                     *                 "name": "main",
+                     *                 "count": 2,
+                     *                 "flavors": {
+                     *                   "cpu": "a100",
+                     *                   "memory": "a100",
+                     *                   "nvidia.com/gpu": "a100",
+                     *                   "nvidia.com/gpumem": "a100"
+                     *                 }
+                     *               }
+                     *             ],
+                     *             "waited_seconds": 0.08
+                     *           },
                      *           "cluster": "default",
-                     *           "cluster_queue": ""
+                     *           "cluster_queue": "research"
                      *         }
                      *       ],
                      *       "next": null
@@ -11136,18 +12125,18 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "team-a/w-0",
-                     *           "namespace": "team-a",
-                     *           "pod_set": "",
+                     *           "workload": "ai-research/job-train-1b8d2",
+                     *           "namespace": "ai-research",
+                     *           "pod_set": "main",
                      *           "replica": 0,
-                     *           "container": "",
+                     *           "container": "main",
                      *           "source": "decided",
-                     *           "memory_mib": 1,
-                     *           "cores_percent": 1,
-                     *           "id": 1,
-                     *           "node": "node-0",
-                     *           "device": "GPU-0",
-                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "id": 3,
+                     *           "node": "gpu-1",
+                     *           "device": "GPU-4",
+                     *           "created_at": "2026-11-23T02:11:41.520782Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -11231,6 +12220,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedDeviceUsageList"];
                 };
             };
@@ -11326,33 +12321,22 @@ export interface operations {
                      *           "uuid": "GPU-0",
                      *           "index": 0,
                      *           "vendor": "NVIDIA",
-                     *           "type": "",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *           "mode": "",
                      *           "numa": 0,
                      *           "healthy": true,
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "slots": 10,
-                     *           "memory_mib": 100,
+                     *           "memory_mib": 81920,
                      *           "cores_percent": 100,
                      *           "missing_since": null,
                      *           "used_slots": 0,
                      *           "used_memory_mib": 0,
                      *           "used_cores_percent": 0,
                      *           "cluster": "default",
-                     *           "node": "node-0",
-                     *           "slices": [
-                     *             {
-                     *               "workload": "team-a/w-0",
-                     *               "namespace": "team-a",
-                     *               "pod_set": "",
-                     *               "replica": 0,
-                     *               "container": "",
-                     *               "source": "decided",
-                     *               "memory_mib": 1,
-                     *               "cores_percent": 1
-                     *             }
-                     *           ],
+                     *           "node": "gpu-1",
+                     *           "slices": [],
                      *           "units": {
                      *             "device": "device",
                      *             "parts": "slots",
@@ -11449,33 +12433,22 @@ export interface operations {
                      *       "uuid": "GPU-0",
                      *       "index": 0,
                      *       "vendor": "NVIDIA",
-                     *       "type": "",
+                     *       "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *       "mode": "",
                      *       "numa": 0,
                      *       "healthy": true,
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "slots": 10,
-                     *       "memory_mib": 100,
+                     *       "memory_mib": 81920,
                      *       "cores_percent": 100,
                      *       "missing_since": null,
                      *       "used_slots": 0,
                      *       "used_memory_mib": 0,
                      *       "used_cores_percent": 0,
                      *       "cluster": "default",
-                     *       "node": "node-0",
-                     *       "slices": [
-                     *         {
-                     *           "workload": "team-a/w-0",
-                     *           "namespace": "team-a",
-                     *           "pod_set": "",
-                     *           "replica": 0,
-                     *           "container": "",
-                     *           "source": "decided",
-                     *           "memory_mib": 1,
-                     *           "cores_percent": 1
-                     *         }
-                     *       ],
+                     *       "node": "gpu-1",
+                     *       "slices": [],
                      *       "units": {
                      *         "device": "device",
                      *         "parts": "slots",
@@ -11561,6 +12534,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "cordoned": true
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedCloseRequest"];
             };
         };
@@ -11572,36 +12550,25 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "uuid": "GPU-0",
-                     *       "index": 0,
+                     *       "uuid": "GPU-7",
+                     *       "index": 7,
                      *       "vendor": "NVIDIA",
-                     *       "type": "",
+                     *       "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *       "mode": "",
                      *       "numa": 0,
                      *       "healthy": true,
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "slots": 10,
-                     *       "memory_mib": 100,
+                     *       "memory_mib": 81920,
                      *       "cores_percent": 100,
                      *       "missing_since": null,
                      *       "used_slots": 0,
                      *       "used_memory_mib": 0,
                      *       "used_cores_percent": 0,
                      *       "cluster": "default",
-                     *       "node": "node-0",
-                     *       "slices": [
-                     *         {
-                     *           "workload": "team-a/w-0",
-                     *           "namespace": "team-a",
-                     *           "pod_set": "",
-                     *           "replica": 0,
-                     *           "container": "",
-                     *           "source": "decided",
-                     *           "memory_mib": 1,
-                     *           "cores_percent": 1
-                     *         }
-                     *       ],
+                     *       "node": "gpu-1",
+                     *       "slices": [],
                      *       "units": {
                      *         "device": "device",
                      *         "parts": "slots",
@@ -11730,6 +12697,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedDeviceSampleList"];
                 };
             };
@@ -11807,6 +12780,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedDriftList"];
                 };
             };
@@ -11887,73 +12866,137 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": {
-                     *         "devices": 2,
-                     *         "idle_milli": 2000,
-                     *         "fragmented_milli": null,
-                     *         "unused_devices": 2,
+                     *         "devices": 8,
+                     *         "idle_milli": 5535.15625,
+                     *         "fragmented_milli": 0,
+                     *         "unused_devices": 1,
                      *         "largest": [
                      *           {
                      *             "vendor": "NVIDIA",
-                     *             "type": "",
+                     *             "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *             "count": 1,
                      *             "fits": true,
-                     *             "memory_mib": 100,
+                     *             "memory_mib": 81920,
                      *             "cores_percent": 100,
-                     *             "node": "node-0"
+                     *             "node": "gpu-1"
+                     *           },
+                     *           {
+                     *             "vendor": "NVIDIA",
+                     *             "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *             "count": 2,
+                     *             "fits": true,
+                     *             "memory_mib": 61920,
+                     *             "cores_percent": 100,
+                     *             "node": "gpu-1"
+                     *           },
+                     *           {
+                     *             "vendor": "NVIDIA",
+                     *             "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *             "count": 4,
+                     *             "fits": true,
+                     *             "memory_mib": 61920,
+                     *             "cores_percent": 100,
+                     *             "node": "gpu-1"
+                     *           },
+                     *           {
+                     *             "vendor": "NVIDIA",
+                     *             "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *             "count": 8,
+                     *             "fits": false,
+                     *             "memory_mib": 0,
+                     *             "cores_percent": 0,
+                     *             "node": ""
                      *           }
                      *         ]
                      *       },
                      *       "flavors": {
-                     *         "default-flavor": {
-                     *           "devices": 2,
-                     *           "idle_milli": 2000,
-                     *           "fragmented_milli": null,
-                     *           "unused_devices": 2,
+                     *         "a100": {
+                     *           "devices": 8,
+                     *           "idle_milli": 5535.15625,
+                     *           "fragmented_milli": 0,
+                     *           "unused_devices": 1,
                      *           "largest": [
                      *             {
                      *               "vendor": "NVIDIA",
-                     *               "type": "",
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *               "count": 1,
                      *               "fits": true,
-                     *               "memory_mib": 100,
+                     *               "memory_mib": 81920,
                      *               "cores_percent": 100,
-                     *               "node": "node-0"
+                     *               "node": "gpu-1"
+                     *             },
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *               "count": 2,
+                     *               "fits": true,
+                     *               "memory_mib": 61920,
+                     *               "cores_percent": 100,
+                     *               "node": "gpu-1"
+                     *             },
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *               "count": 4,
+                     *               "fits": true,
+                     *               "memory_mib": 61920,
+                     *               "cores_percent": 100,
+                     *               "node": "gpu-1"
+                     *             },
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *               "count": 8,
+                     *               "fits": false,
+                     *               "memory_mib": 0,
+                     *               "cores_percent": 0,
+                     *               "node": ""
                      *             }
                      *           ]
                      *         }
                      *       },
                      *       "nodes": {
-                     *         "node-0": {
-                     *           "devices": 1,
-                     *           "idle_milli": 1000,
-                     *           "fragmented_milli": null,
+                     *         "gpu-1": {
+                     *           "devices": 8,
+                     *           "idle_milli": 5535.15625,
+                     *           "fragmented_milli": 0,
                      *           "unused_devices": 1,
                      *           "largest": [
                      *             {
                      *               "vendor": "NVIDIA",
-                     *               "type": "",
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *               "count": 1,
                      *               "fits": true,
-                     *               "memory_mib": 100,
+                     *               "memory_mib": 81920,
                      *               "cores_percent": 100,
-                     *               "node": "node-0"
-                     *             }
-                     *           ]
-                     *         },
-                     *         "node-1": {
-                     *           "devices": 1,
-                     *           "idle_milli": 1000,
-                     *           "fragmented_milli": null,
-                     *           "unused_devices": 1,
-                     *           "largest": [
+                     *               "node": "gpu-1"
+                     *             },
                      *             {
                      *               "vendor": "NVIDIA",
-                     *               "type": "",
-                     *               "count": 1,
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *               "count": 2,
                      *               "fits": true,
-                     *               "memory_mib": 100,
+                     *               "memory_mib": 61920,
                      *               "cores_percent": 100,
-                     *               "node": "node-1"
+                     *               "node": "gpu-1"
+                     *             },
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *               "count": 4,
+                     *               "fits": true,
+                     *               "memory_mib": 61920,
+                     *               "cores_percent": 100,
+                     *               "node": "gpu-1"
+                     *             },
+                     *             {
+                     *               "vendor": "NVIDIA",
+                     *               "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *               "count": 8,
+                     *               "fits": false,
+                     *               "memory_mib": 0,
+                     *               "cores_percent": 0,
+                     *               "node": ""
                      *             }
                      *           ]
                      *         }
@@ -12053,14 +13096,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T21:44:15Z",
-                     *       "until": "2026-11-22T22:44:30Z",
+                     *       "since": "2026-11-23T01:11:45Z",
+                     *       "until": "2026-11-23T02:12:00Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795383855,
-                     *         1795383870,
-                     *         1795383885,
-                     *         1795383900
+                     *         1795396305,
+                     *         1795396320,
+                     *         1795396335,
+                     *         1795396350,
+                     *         1795396365,
+                     *         1795396380,
+                     *         1795396395,
+                     *         1795396410,
+                     *         1795396425,
+                     *         1795396440,
+                     *         1795396455,
+                     *         1795396470,
+                     *         1795396485,
+                     *         1795396500,
+                     *         1795396515,
+                     *         1795396530,
+                     *         1795396545,
+                     *         1795396560,
+                     *         1795396575,
+                     *         1795396590,
+                     *         1795396605,
+                     *         1795396620,
+                     *         1795396635,
+                     *         1795396650,
+                     *         1795396665,
+                     *         1795396680,
+                     *         1795396695,
+                     *         1795396710,
+                     *         1795396725,
+                     *         1795396740,
+                     *         1795396755,
+                     *         1795396770,
+                     *         1795396785,
+                     *         1795396800,
+                     *         1795396815,
+                     *         1795396830,
+                     *         1795396845,
+                     *         1795396860,
+                     *         1795396875,
+                     *         1795396890,
+                     *         1795396905,
+                     *         1795396920,
+                     *         1795396935,
+                     *         1795396950,
+                     *         1795396965,
+                     *         1795396980,
+                     *         1795396995,
+                     *         1795397010,
+                     *         1795397025,
+                     *         1795397040,
+                     *         1795397055,
+                     *         1795397070,
+                     *         1795397085,
+                     *         1795397100,
+                     *         1795397115,
+                     *         1795397130,
+                     *         1795397145,
+                     *         1795397160,
+                     *         1795397175,
+                     *         1795397190,
+                     *         1795397205,
+                     *         1795397220,
+                     *         1795397235,
+                     *         1795397250,
+                     *         1795397265,
+                     *         1795397280,
+                     *         1795397295,
+                     *         1795397310,
+                     *         1795397325,
+                     *         1795397340,
+                     *         1795397355,
+                     *         1795397370,
+                     *         1795397385,
+                     *         1795397400,
+                     *         1795397415,
+                     *         1795397430,
+                     *         1795397445,
+                     *         1795397460,
+                     *         1795397475,
+                     *         1795397490,
+                     *         1795397505,
+                     *         1795397520,
+                     *         1795397535,
+                     *         1795397550,
+                     *         1795397565,
+                     *         1795397580,
+                     *         1795397595,
+                     *         1795397610,
+                     *         1795397625,
+                     *         1795397640,
+                     *         1795397655,
+                     *         1795397670,
+                     *         1795397685,
+                     *         1795397700,
+                     *         1795397715,
+                     *         1795397730,
+                     *         1795397745,
+                     *         1795397760,
+                     *         1795397775,
+                     *         1795397790,
+                     *         1795397805,
+                     *         1795397820,
+                     *         1795397835,
+                     *         1795397850,
+                     *         1795397865,
+                     *         1795397880,
+                     *         1795397895,
+                     *         1795397910,
+                     *         1795397925,
+                     *         1795397940,
+                     *         1795397955,
+                     *         1795397970,
+                     *         1795397985,
+                     *         1795398000,
+                     *         1795398015,
+                     *         1795398030,
+                     *         1795398045,
+                     *         1795398060,
+                     *         1795398075,
+                     *         1795398090,
+                     *         1795398105,
+                     *         1795398120,
+                     *         1795398135,
+                     *         1795398150,
+                     *         1795398165,
+                     *         1795398180,
+                     *         1795398195,
+                     *         1795398210,
+                     *         1795398225,
+                     *         1795398240,
+                     *         1795398255,
+                     *         1795398270,
+                     *         1795398285,
+                     *         1795398300,
+                     *         1795398315,
+                     *         1795398330,
+                     *         1795398345,
+                     *         1795398360,
+                     *         1795398375,
+                     *         1795398390,
+                     *         1795398405,
+                     *         1795398420,
+                     *         1795398435,
+                     *         1795398450,
+                     *         1795398465,
+                     *         1795398480,
+                     *         1795398495,
+                     *         1795398510,
+                     *         1795398525,
+                     *         1795398540,
+                     *         1795398555,
+                     *         1795398570,
+                     *         1795398585,
+                     *         1795398600,
+                     *         1795398615,
+                     *         1795398630,
+                     *         1795398645,
+                     *         1795398660,
+                     *         1795398675,
+                     *         1795398690,
+                     *         1795398705,
+                     *         1795398720,
+                     *         1795398735,
+                     *         1795398750,
+                     *         1795398765,
+                     *         1795398780,
+                     *         1795398795,
+                     *         1795398810,
+                     *         1795398825,
+                     *         1795398840,
+                     *         1795398855,
+                     *         1795398870,
+                     *         1795398885,
+                     *         1795398900,
+                     *         1795398915,
+                     *         1795398930,
+                     *         1795398945,
+                     *         1795398960,
+                     *         1795398975,
+                     *         1795398990,
+                     *         1795399005,
+                     *         1795399020,
+                     *         1795399035,
+                     *         1795399050,
+                     *         1795399065,
+                     *         1795399080,
+                     *         1795399095,
+                     *         1795399110,
+                     *         1795399125,
+                     *         1795399140,
+                     *         1795399155,
+                     *         1795399170,
+                     *         1795399185,
+                     *         1795399200,
+                     *         1795399215,
+                     *         1795399230,
+                     *         1795399245,
+                     *         1795399260,
+                     *         1795399275,
+                     *         1795399290,
+                     *         1795399305,
+                     *         1795399320,
+                     *         1795399335,
+                     *         1795399350,
+                     *         1795399365,
+                     *         1795399380,
+                     *         1795399395,
+                     *         1795399410,
+                     *         1795399425,
+                     *         1795399440,
+                     *         1795399455,
+                     *         1795399470,
+                     *         1795399485,
+                     *         1795399500,
+                     *         1795399515,
+                     *         1795399530,
+                     *         1795399545,
+                     *         1795399560,
+                     *         1795399575,
+                     *         1795399590,
+                     *         1795399605,
+                     *         1795399620,
+                     *         1795399635,
+                     *         1795399650,
+                     *         1795399665,
+                     *         1795399680,
+                     *         1795399695,
+                     *         1795399710,
+                     *         1795399725,
+                     *         1795399740,
+                     *         1795399755,
+                     *         1795399770,
+                     *         1795399785,
+                     *         1795399800,
+                     *         1795399815,
+                     *         1795399830,
+                     *         1795399845,
+                     *         1795399860,
+                     *         1795399875,
+                     *         1795399890,
+                     *         1795399905
                      *       ],
                      *       "series": []
                      *     }
@@ -12154,15 +13434,30 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ac057736-e203-4a4b-82df-0e96824e2003",
-                     *           "name": "limits-0",
-                     *           "labels": {},
+                     *           "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *           "name": "containers",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:35.417947Z",
                      *           "deletion_requested_at": null,
-                     *           "namespace": "team-a",
-                     *           "limits": []
+                     *           "namespace": "ai-research",
+                     *           "limits": [
+                     *             {
+                     *               "max": {
+                     *                 "cpu": "64"
+                     *               },
+                     *               "type": "Container",
+                     *               "default": {
+                     *                 "cpu": "64"
+                     *               },
+                     *               "defaultRequest": {
+                     *                 "cpu": "1"
+                     *               }
+                     *             }
+                     *           ]
                      *         }
                      *       ],
                      *       "next": null
@@ -12250,6 +13545,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *       "name": "containers",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:35.417947Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "limits": [
+                     *         {
+                     *           "max": {
+                     *             "cpu": "64"
+                     *           },
+                     *           "type": "Container",
+                     *           "default": {
+                     *             "cpu": "64"
+                     *           },
+                     *           "defaultRequest": {
+                     *             "cpu": "1"
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["LimitRange"];
                 };
             };
@@ -12330,6 +13652,21 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "limits": [
+                 *         {
+                 *           "type": "Container",
+                 *           "defaultRequest": {
+                 *             "cpu": "1"
+                 *           },
+                 *           "max": {
+                 *             "cpu": "64"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["LimitRangeRequest"];
             };
         };
@@ -12341,6 +13678,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *       "name": "containers",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:35.417947Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "limits": [
+                     *         {
+                     *           "max": {
+                     *             "cpu": "64"
+                     *           },
+                     *           "type": "Container",
+                     *           "default": {
+                     *             "cpu": "64"
+                     *           },
+                     *           "defaultRequest": {
+                     *             "cpu": "1"
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["LimitRange"];
                 };
             };
@@ -12643,6 +14007,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedLimitRangeRequest"];
             };
         };
@@ -12654,6 +14025,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *       "name": "containers",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:35.417947Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "limits": [
+                     *         {
+                     *           "max": {
+                     *             "cpu": "64"
+                     *           },
+                     *           "type": "Container",
+                     *           "default": {
+                     *             "cpu": "64"
+                     *           },
+                     *           "defaultRequest": {
+                     *             "cpu": "1"
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["LimitRange"];
                 };
             };
@@ -12809,19 +14209,19 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "df177252-43f4-408b-a291-fca409cbb22a",
-                     *           "name": "local-0",
+                     *           "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "created_at": "2026-11-23T02:11:29.557492Z",
                      *           "deletion_requested_at": null,
-                     *           "namespace": "team",
-                     *           "cluster_queue": "queue-0",
+                     *           "namespace": "ai-research",
+                     *           "cluster_queue": "research",
                      *           "stop_policy": "None",
                      *           "fair_weight": "1",
                      *           "pending": 0,
-                     *           "reserving": 0,
+                     *           "reserving": 3,
                      *           "admitted": 0,
                      *           "conditions": [
                      *             {
@@ -12829,7 +14229,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-22T22:44:09.858734Z"
+                     *               "last_transition_time": "2026-11-23T02:11:29.582661Z"
                      *             }
                      *           ]
                      *         }
@@ -12919,6 +14319,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *       "name": "research",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.557492Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "cluster_queue": "research",
+                     *       "stop_policy": "None",
+                     *       "fair_weight": "1",
+                     *       "pending": 0,
+                     *       "reserving": 0,
+                     *       "admitted": 0,
+                     *       "conditions": [
+                     *         {
+                     *           "type": "Active",
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can submit new workloads to ClusterQueue",
+                     *           "last_transition_time": "2026-11-23T02:11:29.582661Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["LocalQueueStatus"];
                 };
             };
@@ -12999,6 +14427,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "cluster_queue": "research"
+                 *     }
+                 */
                 "application/json": components["schemas"]["LocalQueueStatusRequest"];
             };
         };
@@ -13010,6 +14443,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *       "name": "research",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.557492Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "cluster_queue": "research",
+                     *       "stop_policy": "None",
+                     *       "fair_weight": "1",
+                     *       "pending": 0,
+                     *       "reserving": 0,
+                     *       "admitted": 0,
+                     *       "conditions": [
+                     *         {
+                     *           "type": "Active",
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can submit new workloads to ClusterQueue",
+                     *           "last_transition_time": "2026-11-23T02:11:29.582661Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["LocalQueueStatus"];
                 };
             };
@@ -13312,6 +14773,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "stop_policy": "None"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedLocalQueueStatusRequest"];
             };
         };
@@ -13323,6 +14789,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *       "name": "research",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.557492Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "cluster_queue": "research",
+                     *       "stop_policy": "None",
+                     *       "fair_weight": "1",
+                     *       "pending": 0,
+                     *       "reserving": 0,
+                     *       "admitted": 0,
+                     *       "conditions": [
+                     *         {
+                     *           "type": "Active",
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can submit new workloads to ClusterQueue",
+                     *           "last_transition_time": "2026-11-23T02:11:29.582661Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["LocalQueueStatus"];
                 };
             };
@@ -13473,6 +14967,27 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example apiVersion: batch/v1
+                 *     kind: Job
+                 *     metadata:
+                 *       name: train
+                 *       namespace: ai-research
+                 *       labels:
+                 *         kueue.x-k8s.io/queue-name: research
+                 *     spec:
+                 *       parallelism: 2
+                 *       completions: 2
+                 *       template:
+                 *         spec:
+                 *           restartPolicy: Never
+                 *           containers:
+                 *             - name: main
+                 *               image: ghcr.io/example/train:1.4
+                 *               command: [python, train.py]
+                 *               resources:
+                 *                 limits: {cpu: "4", memory: 16Gi, nvidia.com/gpu: "1", nvidia.com/gpumem: "20000"}
+                 */
                 "application/yaml": string;
                 "application/json": {
                     [key: string]: unknown;
@@ -13485,6 +15000,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "dry_run": false,
+                     *       "objects": [
+                     *         {
+                     *           "kind": "Job",
+                     *           "namespace": "ai-research",
+                     *           "name": "train",
+                     *           "outcome": "created"
+                     *         }
+                     *       ],
+                     *       "skipped": [],
+                     *       "warnings": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ApplyResult"];
                 };
             };
@@ -13603,6 +15133,147 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                    /**
+                     * @example {
+                     *       "apiVersion": "v1",
+                     *       "kind": "List",
+                     *       "items": [
+                     *         {
+                     *           "apiVersion": "kueue.x-k8s.io/v1beta2",
+                     *           "kind": "ClusterQueue",
+                     *           "metadata": {
+                     *             "name": "research",
+                     *             "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *             "resourceVersion": "8",
+                     *             "generation": 8,
+                     *             "creationTimestamp": "2026-11-23T02:11:29Z"
+                     *           },
+                     *           "spec": {
+                     *             "cohortName": "ai",
+                     *             "resourceGroups": [
+                     *               {
+                     *                 "coveredResources": [
+                     *                   "cpu",
+                     *                   "memory",
+                     *                   "nvidia.com/gpu",
+                     *                   "nvidia.com/gpumem"
+                     *                 ],
+                     *                 "flavors": [
+                     *                   {
+                     *                     "name": "a100",
+                     *                     "resources": [
+                     *                       {
+                     *                         "name": "cpu",
+                     *                         "nominalQuota": "256"
+                     *                       },
+                     *                       {
+                     *                         "name": "memory",
+                     *                         "nominalQuota": "1Ti"
+                     *                       },
+                     *                       {
+                     *                         "name": "nvidia.com/gpu",
+                     *                         "nominalQuota": "24",
+                     *                         "borrowingLimit": "8"
+                     *                       },
+                     *                       {
+                     *                         "name": "nvidia.com/gpumem",
+                     *                         "nominalQuota": "1310720"
+                     *                       }
+                     *                     ]
+                     *                   }
+                     *                 ]
+                     *               }
+                     *             ],
+                     *             "queueingStrategy": "BestEffortFIFO",
+                     *             "namespaceSelector": {},
+                     *             "preemption": {
+                     *               "withinClusterQueue": "LowerPriority",
+                     *               "reclaimWithinCohort": "Any"
+                     *             },
+                     *             "admissionChecksStrategy": {
+                     *               "admissionChecks": [
+                     *                 {
+                     *                   "name": "billing",
+                     *                   "onFlavors": [
+                     *                     "a100"
+                     *                   ]
+                     *                 }
+                     *               ]
+                     *             }
+                     *           },
+                     *           "status": {
+                     *             "conditions": [
+                     *               {
+                     *                 "type": "Active",
+                     *                 "status": "True",
+                     *                 "reason": "Ready",
+                     *                 "message": "Can admit new workloads",
+                     *                 "observedGeneration": 8,
+                     *                 "lastTransitionTime": "2026-11-23T02:11:36Z"
+                     *               }
+                     *             ],
+                     *             "flavorsReservation": [
+                     *               {
+                     *                 "name": "a100",
+                     *                 "resources": [
+                     *                   {
+                     *                     "name": "cpu",
+                     *                     "total": "24",
+                     *                     "borrowed": "0"
+                     *                   },
+                     *                   {
+                     *                     "name": "memory",
+                     *                     "total": "96Gi",
+                     *                     "borrowed": "0"
+                     *                   },
+                     *                   {
+                     *                     "name": "nvidia.com/gpu",
+                     *                     "total": "6",
+                     *                     "borrowed": "0"
+                     *                   },
+                     *                   {
+                     *                     "name": "nvidia.com/gpumem",
+                     *                     "total": "120000",
+                     *                     "borrowed": "0"
+                     *                   }
+                     *                 ]
+                     *               }
+                     *             ],
+                     *             "flavorsUsage": [
+                     *               {
+                     *                 "name": "a100",
+                     *                 "resources": [
+                     *                   {
+                     *                     "name": "cpu",
+                     *                     "total": "0",
+                     *                     "borrowed": "0"
+                     *                   },
+                     *                   {
+                     *                     "name": "memory",
+                     *                     "total": "0",
+                     *                     "borrowed": "0"
+                     *                   },
+                     *                   {
+                     *                     "name": "nvidia.com/gpu",
+                     *                     "total": "0",
+                     *                     "borrowed": "0"
+                     *                   },
+                     *                   {
+                     *                     "name": "nvidia.com/gpumem",
+                     *                     "total": "0",
+                     *                     "borrowed": "0"
+                     *                   }
+                     *                 ]
+                     *               }
+                     *             ],
+                     *             "pendingWorkloads": 0,
+                     *             "reservingWorkloads": 3,
+                     *             "admittedWorkloads": 0
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": {
                         [key: string]: unknown;
                     };
@@ -13694,6 +15365,84 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                    /**
+                     * @example {
+                     *       "apiVersion": "kueue.x-k8s.io/v1beta2",
+                     *       "kind": "LocalQueue",
+                     *       "metadata": {
+                     *         "name": "research",
+                     *         "namespace": "ai-research",
+                     *         "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *         "resourceVersion": "1",
+                     *         "generation": 1,
+                     *         "creationTimestamp": "2026-11-23T02:11:29Z"
+                     *       },
+                     *       "spec": {
+                     *         "clusterQueue": "research"
+                     *       },
+                     *       "status": {
+                     *         "conditions": [
+                     *           {
+                     *             "type": "Active",
+                     *             "status": "True",
+                     *             "reason": "Ready",
+                     *             "message": "Can submit new workloads to ClusterQueue",
+                     *             "observedGeneration": 1,
+                     *             "lastTransitionTime": "2026-11-23T02:11:29Z"
+                     *           }
+                     *         ],
+                     *         "flavorsReservation": [
+                     *           {
+                     *             "name": "a100",
+                     *             "resources": [
+                     *               {
+                     *                 "name": "cpu",
+                     *                 "total": "24"
+                     *               },
+                     *               {
+                     *                 "name": "memory",
+                     *                 "total": "96Gi"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpu",
+                     *                 "total": "6"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpumem",
+                     *                 "total": "120000"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "flavorsUsage": [
+                     *           {
+                     *             "name": "a100",
+                     *             "resources": [
+                     *               {
+                     *                 "name": "cpu",
+                     *                 "total": "0"
+                     *               },
+                     *               {
+                     *                 "name": "memory",
+                     *                 "total": "0"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpu",
+                     *                 "total": "0"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpumem",
+                     *                 "total": "0"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "pendingWorkloads": 0,
+                     *         "reservingWorkloads": 3,
+                     *         "admittedWorkloads": 0
+                     *       }
+                     *     }
+                     */
                     "application/json": {
                         [key: string]: unknown;
                     };
@@ -13923,6 +15672,141 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                    /**
+                     * @example {
+                     *       "apiVersion": "kueue.x-k8s.io/v1beta2",
+                     *       "kind": "ClusterQueue",
+                     *       "metadata": {
+                     *         "name": "research",
+                     *         "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *         "resourceVersion": "8",
+                     *         "generation": 8,
+                     *         "creationTimestamp": "2026-11-23T02:11:29Z"
+                     *       },
+                     *       "spec": {
+                     *         "cohortName": "ai",
+                     *         "resourceGroups": [
+                     *           {
+                     *             "coveredResources": [
+                     *               "cpu",
+                     *               "memory",
+                     *               "nvidia.com/gpu",
+                     *               "nvidia.com/gpumem"
+                     *             ],
+                     *             "flavors": [
+                     *               {
+                     *                 "name": "a100",
+                     *                 "resources": [
+                     *                   {
+                     *                     "name": "cpu",
+                     *                     "nominalQuota": "256"
+                     *                   },
+                     *                   {
+                     *                     "name": "memory",
+                     *                     "nominalQuota": "1Ti"
+                     *                   },
+                     *                   {
+                     *                     "name": "nvidia.com/gpu",
+                     *                     "nominalQuota": "24",
+                     *                     "borrowingLimit": "8"
+                     *                   },
+                     *                   {
+                     *                     "name": "nvidia.com/gpumem",
+                     *                     "nominalQuota": "1310720"
+                     *                   }
+                     *                 ]
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "queueingStrategy": "BestEffortFIFO",
+                     *         "namespaceSelector": {},
+                     *         "preemption": {
+                     *           "withinClusterQueue": "LowerPriority",
+                     *           "reclaimWithinCohort": "Any"
+                     *         },
+                     *         "admissionChecksStrategy": {
+                     *           "admissionChecks": [
+                     *             {
+                     *               "name": "billing",
+                     *               "onFlavors": [
+                     *                 "a100"
+                     *               ]
+                     *             }
+                     *           ]
+                     *         }
+                     *       },
+                     *       "status": {
+                     *         "conditions": [
+                     *           {
+                     *             "type": "Active",
+                     *             "status": "True",
+                     *             "reason": "Ready",
+                     *             "message": "Can admit new workloads",
+                     *             "observedGeneration": 8,
+                     *             "lastTransitionTime": "2026-11-23T02:11:36Z"
+                     *           }
+                     *         ],
+                     *         "flavorsReservation": [
+                     *           {
+                     *             "name": "a100",
+                     *             "resources": [
+                     *               {
+                     *                 "name": "cpu",
+                     *                 "total": "24",
+                     *                 "borrowed": "0"
+                     *               },
+                     *               {
+                     *                 "name": "memory",
+                     *                 "total": "96Gi",
+                     *                 "borrowed": "0"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpu",
+                     *                 "total": "6",
+                     *                 "borrowed": "0"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpumem",
+                     *                 "total": "120000",
+                     *                 "borrowed": "0"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "flavorsUsage": [
+                     *           {
+                     *             "name": "a100",
+                     *             "resources": [
+                     *               {
+                     *                 "name": "cpu",
+                     *                 "total": "0",
+                     *                 "borrowed": "0"
+                     *               },
+                     *               {
+                     *                 "name": "memory",
+                     *                 "total": "0",
+                     *                 "borrowed": "0"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpu",
+                     *                 "total": "0",
+                     *                 "borrowed": "0"
+                     *               },
+                     *               {
+                     *                 "name": "nvidia.com/gpumem",
+                     *                 "total": "0",
+                     *                 "borrowed": "0"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "pendingWorkloads": 0,
+                     *         "reservingWorkloads": 3,
+                     *         "admittedWorkloads": 0
+                     *       }
+                     *     }
+                     */
                     "application/json": {
                         [key: string]: unknown;
                     };
@@ -14152,6 +16036,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *           "name": "east",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
+                     *           "annotations": {},
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:33.862765Z",
+                     *           "deletion_requested_at": null,
+                     *           "kube_config": {},
+                     *           "cluster_profile": "east",
+                     *           "conditions": []
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedMultiKueueClusterList"];
                 };
             };
@@ -14233,6 +16139,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *       "name": "east",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:33.862765Z",
+                     *       "deletion_requested_at": null,
+                     *       "kube_config": {},
+                     *       "cluster_profile": "east",
+                     *       "conditions": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["MultiKueueCluster"];
                 };
             };
@@ -14312,6 +16233,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "cluster_profile": "east"
+                 *     }
+                 */
                 "application/json": components["schemas"]["MultiKueueClusterRequest"];
             };
         };
@@ -14323,6 +16249,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *       "name": "east",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:33.862765Z",
+                     *       "deletion_requested_at": null,
+                     *       "kube_config": {},
+                     *       "cluster_profile": "east",
+                     *       "conditions": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["MultiKueueCluster"];
                 };
             };
@@ -14623,6 +16564,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedMultiKueueClusterRequest"];
             };
         };
@@ -14634,6 +16582,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *       "name": "east",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:33.862765Z",
+                     *       "deletion_requested_at": null,
+                     *       "kube_config": {},
+                     *       "cluster_profile": "east",
+                     *       "conditions": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["MultiKueueCluster"];
                 };
             };
@@ -14782,6 +16747,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *           "name": "everywhere",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:34.437072Z",
+                     *           "deletion_requested_at": null,
+                     *           "clusters": [
+                     *             "east",
+                     *             "west"
+                     *           ],
+                     *           "quota_management": "Manual"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedMultiKueueConfigList"];
                 };
             };
@@ -14863,6 +16850,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *       "name": "everywhere",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:34.437072Z",
+                     *       "deletion_requested_at": null,
+                     *       "clusters": [
+                     *         "east"
+                     *       ],
+                     *       "quota_management": "Manual"
+                     *     }
+                     */
                     "application/json": components["schemas"]["MultiKueueConfig"];
                 };
             };
@@ -14942,6 +16945,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "clusters": [
+                 *         "east"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["MultiKueueConfigRequest"];
             };
         };
@@ -14953,6 +16963,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *       "name": "everywhere",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:34.437072Z",
+                     *       "deletion_requested_at": null,
+                     *       "clusters": [
+                     *         "east"
+                     *       ],
+                     *       "quota_management": "Manual"
+                     *     }
+                     */
                     "application/json": components["schemas"]["MultiKueueConfig"];
                 };
             };
@@ -15253,6 +17279,14 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "clusters": [
+                 *         "east",
+                 *         "west"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedMultiKueueConfigRequest"];
             };
         };
@@ -15264,6 +17298,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *       "name": "everywhere",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:34.437072Z",
+                     *       "deletion_requested_at": null,
+                     *       "clusters": [
+                     *         "east",
+                     *         "west"
+                     *       ],
+                     *       "quota_management": "Manual"
+                     *     }
+                     */
                     "application/json": components["schemas"]["MultiKueueConfig"];
                 };
             };
@@ -15417,12 +17468,16 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "59b130eb-a48d-4b7e-9967-c9c6d597980a",
-                     *           "name": "team-a",
-                     *           "labels": {},
+                     *           "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *           "name": "ai-research",
+                     *           "labels": {
+                     *             "team": "research",
+                     *             "owner": "platform",
+                     *             "kubernetes.io/metadata.name": "ai-research"
+                     *           },
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:25.876748Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -15510,6 +17565,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *       "name": "ai-research",
+                     *       "labels": {
+                     *         "team": "research",
+                     *         "kubernetes.io/metadata.name": "ai-research"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:25.876748Z",
+                     *       "deletion_requested_at": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Object"];
                 };
             };
@@ -15589,6 +17659,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "team": "research"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["ObjectRequest"];
             };
         };
@@ -15600,6 +17677,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *       "name": "ai-research",
+                     *       "labels": {
+                     *         "team": "research",
+                     *         "kubernetes.io/metadata.name": "ai-research"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:25.876748Z",
+                     *       "deletion_requested_at": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Object"];
                 };
             };
@@ -15900,6 +17992,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedObjectRequest"];
             };
         };
@@ -15911,6 +18010,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *       "name": "ai-research",
+                     *       "labels": {
+                     *         "team": "research",
+                     *         "owner": "platform",
+                     *         "kubernetes.io/metadata.name": "ai-research"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:25.876748Z",
+                     *       "deletion_requested_at": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Object"];
                 };
             };
@@ -16067,35 +18182,39 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "name": "node-0",
-                     *           "labels": {},
+                     *           "name": "gpu-1",
+                     *           "labels": {
+                     *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+                     *             "topology.kubernetes.io/rack": "rack-1"
+                     *           },
                      *           "taints": [],
                      *           "ready": true,
                      *           "conditions": [],
                      *           "unschedulable": false,
                      *           "cordoned": false,
                      *           "draining": false,
-                     *           "created_at": "2026-01-05T09:00:00Z",
-                     *           "updated_at": "2026-11-22T22:44:09.872112Z",
+                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "updated_at": "2026-11-23T02:11:24.121312Z",
                      *           "cluster": "default",
                      *           "capacity": {},
-                     *           "allocatable": {},
+                     *           "allocatable": {
+                     *             "cpu": "128",
+                     *             "pods": "250",
+                     *             "memory": "1Ti"
+                     *           },
                      *           "foreign_usage": {},
                      *           "device_totals": {
-                     *             "devices": 1,
-                     *             "slots": 10,
-                     *             "memory_mib": 100,
-                     *             "cores_percent": 100,
-                     *             "used_slots": 0,
-                     *             "used_memory_mib": 0,
+                     *             "devices": 8,
+                     *             "slots": 80,
+                     *             "memory_mib": 655360,
+                     *             "cores_percent": 800,
+                     *             "used_slots": 6,
+                     *             "used_memory_mib": 120000,
                      *             "used_cores_percent": 0
                      *           },
-                     *           "requested": {
-                     *             "pods": "2",
-                     *             "cpu": "2m"
-                     *           },
+                     *           "requested": {},
                      *           "flavors": [
-                     *             "default-flavor"
+                     *             "a100"
                      *           ]
                      *         }
                      *       ],
@@ -16183,68 +18302,323 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "name": "node-0",
-                     *       "labels": {},
+                     *       "name": "gpu-1",
+                     *       "labels": {
+                     *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+                     *         "topology.kubernetes.io/rack": "rack-1"
+                     *       },
                      *       "taints": [],
                      *       "ready": true,
                      *       "conditions": [],
                      *       "unschedulable": false,
                      *       "cordoned": false,
                      *       "draining": false,
-                     *       "created_at": "2026-01-05T09:00:00Z",
-                     *       "updated_at": "2026-11-22T22:44:09.872112Z",
+                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "updated_at": "2026-11-23T02:11:24.121312Z",
                      *       "cluster": "default",
                      *       "capacity": {},
-                     *       "allocatable": {},
+                     *       "allocatable": {
+                     *         "cpu": "128",
+                     *         "pods": "250",
+                     *         "memory": "1Ti"
+                     *       },
                      *       "foreign_usage": {},
                      *       "device_totals": {
-                     *         "devices": 1,
-                     *         "slots": 10,
-                     *         "memory_mib": 100,
-                     *         "cores_percent": 100,
-                     *         "used_slots": 0,
-                     *         "used_memory_mib": 0,
+                     *         "devices": 8,
+                     *         "slots": 80,
+                     *         "memory_mib": 655360,
+                     *         "cores_percent": 800,
+                     *         "used_slots": 6,
+                     *         "used_memory_mib": 120000,
                      *         "used_cores_percent": 0
                      *       },
-                     *       "requested": {
-                     *         "pods": "2",
-                     *         "cpu": "2m"
-                     *       },
+                     *       "requested": {},
                      *       "flavors": [
-                     *         "default-flavor"
+                     *         "a100"
                      *       ],
                      *       "devices": [
                      *         {
                      *           "uuid": "GPU-0",
                      *           "index": 0,
                      *           "vendor": "NVIDIA",
-                     *           "type": "",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *           "mode": "",
                      *           "numa": 0,
                      *           "healthy": true,
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "slots": 10,
-                     *           "memory_mib": 100,
+                     *           "memory_mib": 81920,
                      *           "cores_percent": 100,
                      *           "missing_since": null,
                      *           "used_slots": 0,
                      *           "used_memory_mib": 0,
                      *           "used_cores_percent": 0,
                      *           "cluster": "default",
-                     *           "node": "node-0",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-1",
+                     *           "index": 1,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 1,
+                     *           "used_memory_mib": 20000,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "team-a/w-0",
-                     *               "namespace": "team-a",
-                     *               "pod_set": "",
-                     *               "replica": 0,
-                     *               "container": "",
+                     *               "workload": "ai-research/again",
+                     *               "namespace": "ai-research",
+                     *               "pod_set": "main",
+                     *               "replica": 1,
+                     *               "container": "main",
                      *               "source": "decided",
-                     *               "memory_mib": 1,
-                     *               "cores_percent": 1
+                     *               "memory_mib": 20000,
+                     *               "cores_percent": 0
                      *             }
                      *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-2",
+                     *           "index": 2,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 1,
+                     *           "used_memory_mib": 20000,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "ai-research/again",
+                     *               "namespace": "ai-research",
+                     *               "pod_set": "main",
+                     *               "replica": 0,
+                     *               "container": "main",
+                     *               "source": "decided",
+                     *               "memory_mib": 20000,
+                     *               "cores_percent": 0
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-3",
+                     *           "index": 3,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 1,
+                     *           "used_memory_mib": 20000,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "ai-research/job-train-1b8d2",
+                     *               "namespace": "ai-research",
+                     *               "pod_set": "main",
+                     *               "replica": 1,
+                     *               "container": "main",
+                     *               "source": "decided",
+                     *               "memory_mib": 20000,
+                     *               "cores_percent": 0
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-4",
+                     *           "index": 4,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 1,
+                     *           "used_memory_mib": 20000,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "ai-research/job-train-1b8d2",
+                     *               "namespace": "ai-research",
+                     *               "pod_set": "main",
+                     *               "replica": 0,
+                     *               "container": "main",
+                     *               "source": "decided",
+                     *               "memory_mib": 20000,
+                     *               "cores_percent": 0
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-5",
+                     *           "index": 5,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 1,
+                     *           "used_memory_mib": 20000,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "ai-research/last",
+                     *               "namespace": "ai-research",
+                     *               "pod_set": "main",
+                     *               "replica": 1,
+                     *               "container": "main",
+                     *               "source": "decided",
+                     *               "memory_mib": 20000,
+                     *               "cores_percent": 0
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-6",
+                     *           "index": 6,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 1,
+                     *           "used_memory_mib": 20000,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [
+                     *             {
+                     *               "workload": "ai-research/last",
+                     *               "namespace": "ai-research",
+                     *               "pod_set": "main",
+                     *               "replica": 0,
+                     *               "container": "main",
+                     *               "source": "decided",
+                     *               "memory_mib": 20000,
+                     *               "cores_percent": 0
+                     *             }
+                     *           ],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-7",
+                     *           "index": 7,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": true,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
                      *           "units": {
                      *             "device": "device",
                      *             "parts": "slots",
@@ -16334,7 +18708,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "draining": true
+                 *       "cordoned": true
                  *     }
                  */
                 "application/json": components["schemas"]["PatchedCloseRequest"];
@@ -16348,68 +18722,257 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "name": "node-0",
-                     *       "labels": {},
+                     *       "name": "gpu-1",
+                     *       "labels": {
+                     *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+                     *         "topology.kubernetes.io/rack": "rack-1"
+                     *       },
                      *       "taints": [],
                      *       "ready": true,
                      *       "conditions": [],
                      *       "unschedulable": false,
                      *       "cordoned": true,
-                     *       "draining": true,
-                     *       "created_at": "2026-01-05T09:00:00Z",
-                     *       "updated_at": "2026-11-22T22:44:09.872112Z",
+                     *       "draining": false,
+                     *       "created_at": "2026-01-01T00:00:00Z",
+                     *       "updated_at": "2026-11-23T02:11:24.121312Z",
                      *       "cluster": "default",
                      *       "capacity": {},
-                     *       "allocatable": {},
+                     *       "allocatable": {
+                     *         "cpu": "128",
+                     *         "pods": "250",
+                     *         "memory": "1Ti"
+                     *       },
                      *       "foreign_usage": {},
                      *       "device_totals": {
-                     *         "devices": 1,
-                     *         "slots": 10,
-                     *         "memory_mib": 100,
-                     *         "cores_percent": 100,
+                     *         "devices": 8,
+                     *         "slots": 80,
+                     *         "memory_mib": 655360,
+                     *         "cores_percent": 800,
                      *         "used_slots": 0,
                      *         "used_memory_mib": 0,
                      *         "used_cores_percent": 0
                      *       },
-                     *       "requested": {
-                     *         "pods": "2",
-                     *         "cpu": "2m"
-                     *       },
+                     *       "requested": {},
                      *       "flavors": [
-                     *         "default-flavor"
+                     *         "a100"
                      *       ],
                      *       "devices": [
                      *         {
                      *           "uuid": "GPU-0",
                      *           "index": 0,
                      *           "vendor": "NVIDIA",
-                     *           "type": "",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
                      *           "mode": "",
                      *           "numa": 0,
                      *           "healthy": true,
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "slots": 10,
-                     *           "memory_mib": 100,
+                     *           "memory_mib": 81920,
                      *           "cores_percent": 100,
                      *           "missing_since": null,
                      *           "used_slots": 0,
                      *           "used_memory_mib": 0,
                      *           "used_cores_percent": 0,
                      *           "cluster": "default",
-                     *           "node": "node-0",
-                     *           "slices": [
-                     *             {
-                     *               "workload": "team-a/w-0",
-                     *               "namespace": "team-a",
-                     *               "pod_set": "",
-                     *               "replica": 0,
-                     *               "container": "",
-                     *               "source": "decided",
-                     *               "memory_mib": 1,
-                     *               "cores_percent": 1
-                     *             }
-                     *           ],
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-1",
+                     *           "index": 1,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-2",
+                     *           "index": 2,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-3",
+                     *           "index": 3,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-4",
+                     *           "index": 4,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-5",
+                     *           "index": 5,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-6",
+                     *           "index": 6,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "uuid": "GPU-7",
+                     *           "index": 7,
+                     *           "vendor": "NVIDIA",
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "mode": "",
+                     *           "numa": 0,
+                     *           "healthy": true,
+                     *           "cordoned": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "memory_mib": 81920,
+                     *           "cores_percent": 100,
+                     *           "missing_since": null,
+                     *           "used_slots": 0,
+                     *           "used_memory_mib": 0,
+                     *           "used_cores_percent": 0,
+                     *           "cluster": "default",
+                     *           "node": "gpu-1",
+                     *           "slices": [],
                      *           "units": {
                      *             "device": "device",
                      *             "parts": "slots",
@@ -16648,6 +19211,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 1,
+                     *           "event": "WorkloadStarted",
+                     *           "minutes": null,
+                     *           "cluster_queue": "",
+                     *           "channels": [
+                     *             "webhook"
+                     *           ],
+                     *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
+                     *           "enabled": false,
+                     *           "created_at": "2026-11-23T02:11:40.234005Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedRuleList"];
                 };
             };
@@ -16722,6 +19304,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "event": "WorkloadStarted",
+                 *       "channels": [
+                 *         "webhook"
+                 *       ],
+                 *       "webhook_url": "https://chat.example.com/hooks/kueueweb"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RuleRequest"];
             };
         };
@@ -16731,6 +19322,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "event": "WorkloadStarted",
+                     *       "minutes": null,
+                     *       "cluster_queue": "",
+                     *       "channels": [
+                     *         "webhook"
+                     *       ],
+                     *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
+                     *       "enabled": true,
+                     *       "created_at": "2026-11-23T02:11:40.234005Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Rule"];
                 };
             };
@@ -16961,6 +19566,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "enabled": false
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedRuleRequest"];
             };
         };
@@ -16970,6 +19580,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "event": "WorkloadStarted",
+                     *       "minutes": null,
+                     *       "cluster_queue": "",
+                     *       "channels": [
+                     *         "webhook"
+                     *       ],
+                     *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
+                     *       "enabled": false,
+                     *       "created_at": "2026-11-23T02:11:40.234005Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Rule"];
                 };
             };
@@ -17207,6 +19831,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedNotificationList"];
                 };
             };
@@ -17281,6 +19911,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "ids": []
+                 *     }
+                 */
                 "application/json": components["schemas"]["ReadRequest"];
             };
         };
@@ -17490,27 +20125,27 @@ export interface operations {
                     /**
                      * @example {
                      *       "totals": {
-                     *         "pending": 2,
+                     *         "pending": 0,
                      *         "held": 0,
-                     *         "reserving": 0,
+                     *         "reserving": 3,
                      *         "admitted": 0,
-                     *         "finished": 0,
-                     *         "nodes": 2,
-                     *         "devices": 2,
-                     *         "devices_in_use": 0,
-                     *         "slots": 20,
-                     *         "used_slots": 0,
-                     *         "memory_mib": 200,
-                     *         "used_memory_mib": 0,
-                     *         "cores_percent": 200,
+                     *         "finished": 2,
+                     *         "nodes": 1,
+                     *         "devices": 8,
+                     *         "devices_in_use": 6,
+                     *         "slots": 80,
+                     *         "used_slots": 6,
+                     *         "memory_mib": 655360,
+                     *         "used_memory_mib": 120000,
+                     *         "cores_percent": 800,
                      *         "used_cores_percent": 0
                      *       },
                      *       "health": {
                      *         "scheduler": {
-                     *           "alive": false,
-                     *           "holder": "",
-                     *           "epoch": 0,
-                     *           "heartbeat_at": null
+                     *           "alive": true,
+                     *           "holder": "examples",
+                     *           "epoch": 1,
+                     *           "heartbeat_at": "2026-11-23T02:11:43.860293Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -17528,12 +20163,7 @@ export interface operations {
                      *         },
                      *         "other_kueueweb": ""
                      *       },
-                     *       "pending_by_reason": [
-                     *         {
-                     *           "reason": "PendingEvaluation",
-                     *           "count": 2
-                     *         }
-                     *       ]
+                     *       "pending_by_reason": []
                      *     }
                      */
                     "application/json": components["schemas"]["Overview"];
@@ -17614,6 +20244,27 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example apiVersion: batch/v1
+                 *     kind: Job
+                 *     metadata:
+                 *       name: train
+                 *       namespace: ai-research
+                 *       labels:
+                 *         kueue.x-k8s.io/queue-name: research
+                 *     spec:
+                 *       parallelism: 2
+                 *       completions: 2
+                 *       template:
+                 *         spec:
+                 *           restartPolicy: Never
+                 *           containers:
+                 *             - name: main
+                 *               image: ghcr.io/example/train:1.4
+                 *               command: [python, train.py]
+                 *               resources:
+                 *                 limits: {cpu: "4", memory: 16Gi, nvidia.com/gpu: "1", nvidia.com/gpumem: "20000"}
+                 */
                 "application/yaml": string;
                 "application/json": {
                     [key: string]: unknown;
@@ -17626,6 +20277,113 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "result": {
+                     *         "dry_run": true,
+                     *         "objects": [
+                     *           {
+                     *             "kind": "Job",
+                     *             "namespace": "ai-research",
+                     *             "name": "train",
+                     *             "outcome": "created"
+                     *           }
+                     *         ],
+                     *         "skipped": [],
+                     *         "warnings": []
+                     *       },
+                     *       "currency": "EUR",
+                     *       "workloads": [
+                     *         {
+                     *           "namespace": "ai-research",
+                     *           "name": "job-train-1c7f8",
+                     *           "explanation": {
+                     *             "state": "FitsNow",
+                     *             "rule": "QueueOrder",
+                     *             "reason": "PendingEvaluation",
+                     *             "message": "Quota and devices for it are free now.",
+                     *             "remedy": "It starts when the workloads ahead of it are admitted.",
+                     *             "cluster_queue": "research",
+                     *             "strict": false,
+                     *             "position": 1,
+                     *             "waiting": 1,
+                     *             "ahead": [],
+                     *             "contenders": [],
+                     *             "flavors": [
+                     *               {
+                     *                 "pod_sets": [
+                     *                   "main"
+                     *                 ],
+                     *                 "flavor": "a100",
+                     *                 "rule": "None",
+                     *                 "message": "",
+                     *                 "resources": [
+                     *                   {
+                     *                     "resource": "cpu",
+                     *                     "asked": 8000,
+                     *                     "nominal": 256000,
+                     *                     "used": 0,
+                     *                     "borrowable": 256000,
+                     *                     "free": 512000,
+                     *                     "lacking": 0,
+                     *                     "maximum": 512000
+                     *                   },
+                     *                   {
+                     *                     "resource": "memory",
+                     *                     "asked": 34359738368,
+                     *                     "nominal": 1099511627776,
+                     *                     "used": 0,
+                     *                     "borrowable": 1099511627776,
+                     *                     "free": 2199023255552,
+                     *                     "lacking": 0,
+                     *                     "maximum": 2199023255552
+                     *                   },
+                     *                   {
+                     *                     "resource": "nvidia.com/gpu",
+                     *                     "asked": 2,
+                     *                     "nominal": 24,
+                     *                     "used": 0,
+                     *                     "borrowable": 8,
+                     *                     "free": 32,
+                     *                     "lacking": 0,
+                     *                     "maximum": 32
+                     *                   },
+                     *                   {
+                     *                     "resource": "nvidia.com/gpumem",
+                     *                     "asked": 40000,
+                     *                     "nominal": 1310720,
+                     *                     "used": 0,
+                     *                     "borrowable": 1310720,
+                     *                     "free": 2621440,
+                     *                     "lacking": 0,
+                     *                     "maximum": 2621440
+                     *                   }
+                     *                 ],
+                     *                 "nodes": null,
+                     *                 "domains": 0,
+                     *                 "domains_refused": {}
+                     *               }
+                     *             ],
+                     *             "queue_holders": [],
+                     *             "workload_holders": [],
+                     *             "victims": []
+                     *           },
+                     *           "costs": [
+                     *             {
+                     *               "pod_sets": [
+                     *                 "main"
+                     *               ],
+                     *               "flavor": "a100",
+                     *               "per_hour": 5,
+                     *               "is_upper_bound": false
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "manifests": [],
+                     *       "effects": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Preview"];
                 };
             };
@@ -17744,8 +20502,14 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "currency": "",
-                     *       "prices": []
+                     *       "currency": "EUR",
+                     *       "prices": [
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpu",
+                     *           "per_hour": "2.500000"
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Prices"];
@@ -17825,6 +20589,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "currency": "EUR",
+                 *       "prices": [
+                 *         {
+                 *           "flavor": "a100",
+                 *           "resource": "nvidia.com/gpu",
+                 *           "per_hour": "2.50"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["PricesRequest"];
             };
         };
@@ -17836,6 +20612,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "currency": "EUR",
+                     *       "prices": [
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpu",
+                     *           "per_hour": "2.500000"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Prices"];
                 };
             };
@@ -17970,6 +20758,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *           "name": "live",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:32.818123Z",
+                     *           "deletion_requested_at": null,
+                     *           "value": 1000,
+                     *           "description": "Live.",
+                     *           "global_default": false,
+                     *           "preemption_policy": ""
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedPriorityClassList"];
                 };
             };
@@ -18051,6 +20860,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *       "name": "live",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:32.818123Z",
+                     *       "deletion_requested_at": null,
+                     *       "value": 1000,
+                     *       "description": "Inference.",
+                     *       "global_default": false,
+                     *       "preemption_policy": ""
+                     *     }
+                     */
                     "application/json": components["schemas"]["PriorityClass"];
                 };
             };
@@ -18130,6 +20955,12 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "value": 1000,
+                 *       "description": "Inference."
+                 *     }
+                 */
                 "application/json": components["schemas"]["PriorityClassRequest"];
             };
         };
@@ -18141,6 +20972,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *       "name": "live",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:32.818123Z",
+                     *       "deletion_requested_at": null,
+                     *       "value": 1000,
+                     *       "description": "Inference.",
+                     *       "global_default": false,
+                     *       "preemption_policy": ""
+                     *     }
+                     */
                     "application/json": components["schemas"]["PriorityClass"];
                 };
             };
@@ -18441,6 +21288,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "description": "Live."
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedPriorityClassRequest"];
             };
         };
@@ -18452,6 +21304,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *       "name": "live",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:32.818123Z",
+                     *       "deletion_requested_at": null,
+                     *       "value": 1000,
+                     *       "description": "Live.",
+                     *       "global_default": false,
+                     *       "preemption_policy": ""
+                     *     }
+                     */
                     "application/json": components["schemas"]["PriorityClass"];
                 };
             };
@@ -18600,6 +21468,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *           "name": "capacity",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
+                     *           "annotations": {},
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:34.937800Z",
+                     *           "deletion_requested_at": null,
+                     *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
+                     *           "parameters": {},
+                     *           "managed_resources": [
+                     *             "nvidia.com/gpu"
+                     *           ],
+                     *           "retry_strategy": {},
+                     *           "pod_set_updates": {},
+                     *           "pod_set_merge_policy": ""
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedProvisioningRequestConfigList"];
                 };
             };
@@ -18681,6 +21576,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *       "name": "capacity",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:34.937800Z",
+                     *       "deletion_requested_at": null,
+                     *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
+                     *       "parameters": {},
+                     *       "managed_resources": [
+                     *         "nvidia.com/gpu"
+                     *       ],
+                     *       "retry_strategy": {},
+                     *       "pod_set_updates": {},
+                     *       "pod_set_merge_policy": ""
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
                 };
             };
@@ -18760,6 +21675,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
+                 *       "managed_resources": [
+                 *         "nvidia.com/gpu"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["ProvisioningRequestConfigRequest"];
             };
         };
@@ -18771,6 +21694,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *       "name": "capacity",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:34.937800Z",
+                     *       "deletion_requested_at": null,
+                     *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
+                     *       "parameters": {},
+                     *       "managed_resources": [
+                     *         "nvidia.com/gpu"
+                     *       ],
+                     *       "retry_strategy": {},
+                     *       "pod_set_updates": {},
+                     *       "pod_set_merge_policy": ""
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
                 };
             };
@@ -19071,6 +22014,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedProvisioningRequestConfigRequest"];
             };
         };
@@ -19082,6 +22032,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *       "name": "capacity",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:34.937800Z",
+                     *       "deletion_requested_at": null,
+                     *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
+                     *       "parameters": {},
+                     *       "managed_resources": [
+                     *         "nvidia.com/gpu"
+                     *       ],
+                     *       "retry_strategy": {},
+                     *       "pod_set_updates": {},
+                     *       "pod_set_merge_policy": ""
+                     *     }
+                     */
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
                 };
             };
@@ -19226,6 +22198,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedPublishedDeviceList"];
                 };
             };
@@ -19314,24 +22292,101 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-23T22:44:19.170413Z",
-                     *       "until": "2026-11-22T22:44:19.170413Z",
+                     *       "since": "2026-10-24T02:11:46.139106Z",
+                     *       "until": "2026-11-23T02:11:46.139106Z",
                      *       "columns": [
                      *         {
-                     *           "name": "namespace",
-                     *           "title": "Namespace",
+                     *           "name": "cluster_queue",
+                     *           "title": "ClusterQueue",
                      *           "kind": "text"
+                     *         },
+                     *         {
+                     *           "name": "started",
+                     *           "title": "Started",
+                     *           "kind": "count"
+                     *         },
+                     *         {
+                     *           "name": "wait_p50_seconds",
+                     *           "title": "Median wait",
+                     *           "kind": "seconds"
+                     *         },
+                     *         {
+                     *           "name": "wait_p90_seconds",
+                     *           "title": "90th percentile",
+                     *           "kind": "seconds"
+                     *         },
+                     *         {
+                     *           "name": "wait_max_seconds",
+                     *           "title": "Longest wait",
+                     *           "kind": "seconds"
+                     *         },
+                     *         {
+                     *           "name": "finished",
+                     *           "title": "Finished",
+                     *           "kind": "count"
+                     *         },
+                     *         {
+                     *           "name": "failed",
+                     *           "title": "Of them failed",
+                     *           "kind": "count"
+                     *         },
+                     *         {
+                     *           "name": "run_mean_seconds",
+                     *           "title": "Mean run",
+                     *           "kind": "seconds"
+                     *         },
+                     *         {
+                     *           "name": "preempted",
+                     *           "title": "Preempted",
+                     *           "kind": "count"
+                     *         },
+                     *         {
+                     *           "name": "evicted",
+                     *           "title": "Evicted",
+                     *           "kind": "count"
+                     *         },
+                     *         {
+                     *           "name": "device_hours",
+                     *           "title": "Device-hours",
+                     *           "kind": "hours"
                      *         }
                      *       ],
-                     *       "rows": [],
+                     *       "rows": [
+                     *         [
+                     *           "research",
+                     *           5,
+                     *           0.087,
+                     *           0.409,
+                     *           0.554,
+                     *           1,
+                     *           0,
+                     *           2.046,
+                     *           0,
+                     *           1,
+                     *           0.002
+                     *         ]
+                     *       ],
                      *       "totals": {
-                     *         "held_device_hours": 0,
-                     *         "idle_device_hours": 0,
-                     *         "unmeasured_device_hours": 0,
-                     *         "idle_cost": 0
+                     *         "started": 5,
+                     *         "wait_p50_seconds": 0.087,
+                     *         "wait_p90_seconds": 0.409,
+                     *         "wait_max_seconds": 0.554,
+                     *         "finished": 1,
+                     *         "failed": 0,
+                     *         "run_mean_seconds": 2.046,
+                     *         "preempted": 0,
+                     *         "evicted": 1,
+                     *         "device_hours": 0.002
                      *       },
                      *       "currency": "",
-                     *       "by": []
+                     *       "by": [
+                     *         "cluster_queue",
+                     *         "local_queue",
+                     *         "namespace",
+                     *         "user",
+                     *         "priority",
+                     *         "size"
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Report"];
@@ -19423,14 +22478,18 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e209c93d-c6c9-4c88-bc7e-a39ad7182fcc",
-                     *           "name": "default-flavor",
-                     *           "labels": {},
+                     *           "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *           "name": "a100",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-01T00:00:00Z",
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:29.092501Z",
                      *           "deletion_requested_at": null,
-                     *           "node_labels": {},
+                     *           "node_labels": {
+                     *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
+                     *           },
                      *           "node_taints": [],
                      *           "tolerations": [],
                      *           "topology": "",
@@ -19438,8 +22497,32 @@ export interface operations {
                      *           "capacity": [
                      *             {
                      *               "resource": "cpu",
-                     *               "promised": 20000,
-                     *               "allocatable": 0,
+                     *               "promised": 512000,
+                     *               "allocatable": 128000,
+                     *               "used_by_others": 0,
+                     *               "exceeded": true,
+                     *               "followed_by": []
+                     *             },
+                     *             {
+                     *               "resource": "memory",
+                     *               "promised": 2199023255552,
+                     *               "allocatable": 1099511627776,
+                     *               "used_by_others": 0,
+                     *               "exceeded": true,
+                     *               "followed_by": []
+                     *             },
+                     *             {
+                     *               "resource": "nvidia.com/gpu",
+                     *               "promised": 48,
+                     *               "allocatable": 80,
+                     *               "used_by_others": 0,
+                     *               "exceeded": false,
+                     *               "followed_by": []
+                     *             },
+                     *             {
+                     *               "resource": "nvidia.com/gpumem",
+                     *               "promised": 2621440,
+                     *               "allocatable": 655360,
                      *               "used_by_others": 0,
                      *               "exceeded": true,
                      *               "followed_by": []
@@ -19531,6 +22614,59 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "name": "a100",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.092501Z",
+                     *       "deletion_requested_at": null,
+                     *       "node_labels": {
+                     *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
+                     *       },
+                     *       "node_taints": [],
+                     *       "tolerations": [],
+                     *       "topology": "",
+                     *       "quota_only": false,
+                     *       "capacity": [
+                     *         {
+                     *           "resource": "cpu",
+                     *           "promised": 512000,
+                     *           "allocatable": 128000,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "memory",
+                     *           "promised": 2199023255552,
+                     *           "allocatable": 1099511627776,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpu",
+                     *           "promised": 48,
+                     *           "allocatable": 80,
+                     *           "used_by_others": 0,
+                     *           "exceeded": false,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "promised": 2621440,
+                     *           "allocatable": 655360,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
@@ -19610,6 +22746,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "node_labels": {
+                 *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["ResourceFlavorRequest"];
             };
         };
@@ -19621,6 +22764,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "name": "a100",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.092501Z",
+                     *       "deletion_requested_at": null,
+                     *       "node_labels": {
+                     *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
+                     *       },
+                     *       "node_taints": [],
+                     *       "tolerations": [],
+                     *       "topology": "",
+                     *       "quota_only": false,
+                     *       "capacity": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
@@ -19784,6 +22947,61 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "name": "a100",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 3,
+                     *       "created_at": "2026-11-23T02:11:29.092501Z",
+                     *       "deletion_requested_at": "2026-11-23T02:11:48.781921Z",
+                     *       "node_labels": {
+                     *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
+                     *       },
+                     *       "node_taints": [],
+                     *       "tolerations": [],
+                     *       "topology": "",
+                     *       "quota_only": false,
+                     *       "capacity": [
+                     *         {
+                     *           "resource": "cpu",
+                     *           "promised": 256000,
+                     *           "allocatable": 128000,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "memory",
+                     *           "promised": 1099511627776,
+                     *           "allocatable": 1099511627776,
+                     *           "used_by_others": 0,
+                     *           "exceeded": false,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpu",
+                     *           "promised": 24,
+                     *           "allocatable": 80,
+                     *           "used_by_others": 0,
+                     *           "exceeded": false,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "promised": 1310720,
+                     *           "allocatable": 655360,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
@@ -19921,6 +23139,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedResourceFlavorRequest"];
             };
         };
@@ -19932,6 +23157,61 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "name": "a100",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:29.092501Z",
+                     *       "deletion_requested_at": null,
+                     *       "node_labels": {
+                     *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
+                     *       },
+                     *       "node_taints": [],
+                     *       "tolerations": [],
+                     *       "topology": "",
+                     *       "quota_only": false,
+                     *       "capacity": [
+                     *         {
+                     *           "resource": "cpu",
+                     *           "promised": 512000,
+                     *           "allocatable": 128000,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "memory",
+                     *           "promised": 2199023255552,
+                     *           "allocatable": 1099511627776,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpu",
+                     *           "promised": 48,
+                     *           "allocatable": 80,
+                     *           "used_by_others": 0,
+                     *           "exceeded": false,
+                     *           "followed_by": []
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "promised": 2621440,
+                     *           "allocatable": 655360,
+                     *           "used_by_others": 0,
+                     *           "exceeded": true,
+                     *           "followed_by": []
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
@@ -20086,15 +23366,20 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "cb340b2b-a087-467c-9b6e-a187c50f6e81",
-                     *           "name": "quota-0",
-                     *           "labels": {},
+                     *           "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *           "name": "research",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:35.850579Z",
                      *           "deletion_requested_at": null,
-                     *           "namespace": "team-a",
-                     *           "hard": {},
+                     *           "namespace": "ai-research",
+                     *           "hard": {
+                     *             "requests.cpu": "512",
+                     *             "count/jobs.batch": "100"
+                     *           },
                      *           "scopes": [],
                      *           "scope_selector": {}
                      *         }
@@ -20184,6 +23469,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *       "name": "research",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:35.850579Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "hard": {
+                     *         "requests.cpu": "512",
+                     *         "count/jobs.batch": "100"
+                     *       },
+                     *       "scopes": [],
+                     *       "scope_selector": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResourceQuota"];
                 };
             };
@@ -20264,6 +23568,14 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "hard": {
+                 *         "requests.cpu": "512",
+                 *         "count/jobs.batch": "100"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["ResourceQuotaRequest"];
             };
         };
@@ -20275,6 +23587,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *       "name": "research",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:35.850579Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "hard": {
+                     *         "requests.cpu": "512",
+                     *         "count/jobs.batch": "100"
+                     *       },
+                     *       "scopes": [],
+                     *       "scope_selector": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResourceQuota"];
                 };
             };
@@ -20577,6 +23908,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedResourceQuotaRequest"];
             };
         };
@@ -20588,6 +23926,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *       "name": "research",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:35.850579Z",
+                     *       "deletion_requested_at": null,
+                     *       "namespace": "ai-research",
+                     *       "hard": {
+                     *         "requests.cpu": "512",
+                     *         "count/jobs.batch": "100"
+                     *       },
+                     *       "scopes": [],
+                     *       "scope_selector": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResourceQuota"];
                 };
             };
@@ -20741,12 +24100,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "bda5447e-de7b-40f9-b5cd-22645b4856a8",
+                     *           "uid": "1ff4b10b-7ce2-4ebe-af6b-22e2c96fe813",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-22T22:44:09.762051Z",
+                     *           "created_at": "2026-11-23T02:11:24.213314Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -20937,6 +24296,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "group": "research",
+                 *       "role": "submitter",
+                 *       "in_namespace": "ai-research"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RoleBindingRequest"];
             };
         };
@@ -20948,6 +24314,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "12df4c59-70c2-4bb4-84f7-b7bd1a0653f7",
+                     *       "name": "researchers",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:30.233389Z",
+                     *       "deletion_requested_at": null,
+                     *       "user": "",
+                     *       "group": "research",
+                     *       "role": "submitter",
+                     *       "in_namespace": "ai-research",
+                     *       "cohort": "",
+                     *       "every_cluster": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["RoleBinding"];
                 };
             };
@@ -21248,6 +24632,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "role": "viewer"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedRoleBindingRequest"];
             };
         };
@@ -21259,6 +24648,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "12df4c59-70c2-4bb4-84f7-b7bd1a0653f7",
+                     *       "name": "researchers",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:30.233389Z",
+                     *       "deletion_requested_at": null,
+                     *       "user": "",
+                     *       "group": "research",
+                     *       "role": "viewer",
+                     *       "in_namespace": "ai-research",
+                     *       "cohort": "",
+                     *       "every_cluster": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["RoleBinding"];
                 };
             };
@@ -21412,15 +24819,19 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8dd21b85-7c41-4ff6-ba64-1b2940ef990f",
-                     *           "name": "runtime-0",
-                     *           "labels": {},
+                     *           "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *           "name": "nvidia",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:33.363692Z",
                      *           "deletion_requested_at": null,
-                     *           "handler": "",
-                     *           "pod_overhead": {},
+                     *           "handler": "nvidia",
+                     *           "pod_overhead": {
+                     *             "cpu": "100m"
+                     *           },
                      *           "scheduling": {}
                      *         }
                      *       ],
@@ -21508,6 +24919,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *       "name": "nvidia",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:33.363692Z",
+                     *       "deletion_requested_at": null,
+                     *       "handler": "nvidia",
+                     *       "pod_overhead": {
+                     *         "cpu": "100m"
+                     *       },
+                     *       "scheduling": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RuntimeClass"];
                 };
             };
@@ -21587,6 +25015,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "handler": "nvidia",
+                 *       "pod_overhead": {
+                 *         "cpu": "100m"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["RuntimeClassRequest"];
             };
         };
@@ -21598,6 +25034,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *       "name": "nvidia",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:33.363692Z",
+                     *       "deletion_requested_at": null,
+                     *       "handler": "nvidia",
+                     *       "pod_overhead": {
+                     *         "cpu": "100m"
+                     *       },
+                     *       "scheduling": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RuntimeClass"];
                 };
             };
@@ -21898,6 +25351,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedRuntimeClassRequest"];
             };
         };
@@ -21909,6 +25369,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *       "name": "nvidia",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:33.363692Z",
+                     *       "deletion_requested_at": null,
+                     *       "handler": "nvidia",
+                     *       "pod_overhead": {
+                     *         "cpu": "100m"
+                     *       },
+                     *       "scheduling": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RuntimeClass"];
                 };
             };
@@ -22057,6 +25536,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 1,
+                     *           "page": "workloads",
+                     *           "name": "waiting",
+                     *           "search": {
+                     *             "status": "Pending"
+                     *           },
+                     *           "generation": 1,
+                     *           "updated_at": "2026-11-23T02:11:40.026413Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedSavedViewList"];
                 };
             };
@@ -22144,6 +25640,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "page": "workloads",
+                     *       "name": "waiting",
+                     *       "search": {
+                     *         "status": "Pending"
+                     *       },
+                     *       "generation": 1,
+                     *       "updated_at": "2026-11-23T02:11:40.026413Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SavedView"];
                 };
             };
@@ -22259,6 +25767,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "page": "workloads",
+                     *       "name": "waiting",
+                     *       "search": {
+                     *         "status": "Pending"
+                     *       },
+                     *       "generation": 1,
+                     *       "updated_at": "2026-11-23T02:11:40.026413Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SavedView"];
                 };
             };
@@ -22462,6 +25982,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "what waits"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedSavedViewRequest"];
             };
         };
@@ -22473,6 +25998,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "page": "workloads",
+                     *       "name": "what waits",
+                     *       "search": {
+                     *         "status": "Pending"
+                     *       },
+                     *       "generation": 2,
+                     *       "updated_at": "2026-11-23T02:11:40.149897Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SavedView"];
                 };
             };
@@ -22611,11 +26148,11 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 2,
+                     *           "id": 5,
                      *           "epoch": 1,
-                     *           "number": 1,
-                     *           "started_at": "2026-01-05T09:00:00Z",
-                     *           "duration_seconds": 1,
+                     *           "number": 5,
+                     *           "started_at": "2026-11-23T02:11:43.706365Z",
+                     *           "duration_seconds": 0.007490724994568154,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -22708,6 +26245,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedServedObjectProblemList"];
                 };
             };
@@ -22870,6 +26413,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "pipeline",
+                 *       "description": "The nightly evaluation."
+                 *     }
+                 */
                 "application/json": components["schemas"]["ServiceAccountRequest"];
             };
         };
@@ -22879,6 +26428,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "name": "pipeline",
+                     *       "description": "The nightly evaluation.",
+                     *       "created_at": "2026-11-23T02:11:30.705867Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ServiceAccount"];
                 };
             };
@@ -23115,12 +26671,14 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "1644c584-72e8-4232-a489-0ada5ed92e5c",
-                     *           "name": "",
-                     *           "created": "2026-11-22T22:44:10.321554Z",
-                     *           "expiry": "2027-02-20T22:44:10.321156Z",
-                     *           "scope": "administer",
-                     *           "namespaces": [],
+                     *           "id": "45e83b6b-572a-4674-afd8-ddabaee05f3e",
+                     *           "name": "nightly",
+                     *           "created": "2026-11-23T02:11:30.795367Z",
+                     *           "expiry": "2027-02-21T02:11:30.794475Z",
+                     *           "scope": "submit",
+                     *           "namespaces": [
+                     *             "ai-research"
+                     *           ],
                      *           "clusters": [],
                      *           "last_used": null
                      *         }
@@ -23199,6 +26757,16 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "nightly",
+                 *       "scope": "submit",
+                 *       "namespaces": [
+                 *         "ai-research"
+                 *       ],
+                 *       "days": 90
+                 *     }
+                 */
                 "application/json": components["schemas"]["TokenWishRequest"];
             };
         };
@@ -23208,6 +26776,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "45e83b6b-572a-4674-afd8-ddabaee05f3e",
+                     *       "name": "nightly",
+                     *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
+                     *       "expiry": "2027-02-21T02:11:30.794475Z",
+                     *       "scope": "submit",
+                     *       "namespaces": [
+                     *         "ai-research"
+                     *       ],
+                     *       "clusters": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
@@ -23541,7 +27122,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-21T22:44:19.497036Z",
+                     *       "since": "2026-11-22T02:11:45.784849Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -23641,6 +27222,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedShadowDifferenceList"];
                 };
             };
@@ -23729,15 +27316,18 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "76e2c62d-8925-4a9b-a9fd-901ab448417b",
-                     *           "name": "topology-0",
-                     *           "labels": {},
+                     *           "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *           "name": "racks",
+                     *           "labels": {
+                     *             "owner": "platform"
+                     *           },
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:32.218036Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
-                     *             "rack"
+                     *             "topology.kubernetes.io/rack",
+                     *             "kubernetes.io/hostname"
                      *           ]
                      *         }
                      *       ],
@@ -23825,6 +27415,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *       "name": "racks",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:32.218036Z",
+                     *       "deletion_requested_at": null,
+                     *       "levels": [
+                     *         "topology.kubernetes.io/rack",
+                     *         "kubernetes.io/hostname"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Topology"];
                 };
             };
@@ -23904,6 +27510,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "levels": [
+                 *         "topology.kubernetes.io/rack",
+                 *         "kubernetes.io/hostname"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["TopologyRequest"];
             };
         };
@@ -23915,6 +27529,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *       "name": "racks",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:32.218036Z",
+                     *       "deletion_requested_at": null,
+                     *       "levels": [
+                     *         "topology.kubernetes.io/rack",
+                     *         "kubernetes.io/hostname"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Topology"];
                 };
             };
@@ -24215,6 +27845,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "owner": "platform"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedTopologyRequest"];
             };
         };
@@ -24226,6 +27863,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *       "name": "racks",
+                     *       "labels": {
+                     *         "owner": "platform"
+                     *       },
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:32.218036Z",
+                     *       "deletion_requested_at": null,
+                     *       "levels": [
+                     *         "topology.kubernetes.io/rack",
+                     *         "kubernetes.io/hostname"
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Topology"];
                 };
             };
@@ -24385,7 +28040,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-22T22:44:09.744077Z"
+                     *           "created_at": "2026-11-23T02:11:24.207258Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -24460,6 +28115,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "username": "carol",
+                 *       "password": "a-long-and-odd-one-7",
+                 *       "email": "carol@example.com"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NewUserRequest"];
             };
         };
@@ -24469,6 +28131,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "username": "carol",
+                     *       "origin": "local",
+                     *       "is_active": true,
+                     *       "is_superuser": false,
+                     *       "email": "carol@example.com",
+                     *       "groups": [],
+                     *       "last_login": null,
+                     *       "created_at": "2026-11-23T02:11:29.962208Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserRow"];
                 };
             };
@@ -24582,6 +28256,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "username": "carol",
+                     *       "origin": "local",
+                     *       "is_active": true,
+                     *       "is_superuser": false,
+                     *       "email": "carol@example.com",
+                     *       "groups": [],
+                     *       "last_login": null,
+                     *       "created_at": "2026-11-23T02:11:29.962208Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserRow"];
                 };
             };
@@ -24653,6 +28339,13 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "groups": [
+                 *         "research"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedUserChangeRequest"];
             };
         };
@@ -24662,6 +28355,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "username": "carol",
+                     *       "origin": "local",
+                     *       "is_active": true,
+                     *       "is_superuser": false,
+                     *       "email": "carol@example.com",
+                     *       "groups": [
+                     *         "research"
+                     *       ],
+                     *       "last_login": null,
+                     *       "created_at": "2026-11-23T02:11:29.962208Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserRow"];
                 };
             };
@@ -24782,6 +28489,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": "5999eab6-1524-428a-b0b9-210451efbe0a",
+                     *           "name": "laptop",
+                     *           "created": "2026-11-23T02:11:30.483154Z",
+                     *           "expiry": "2027-02-21T02:11:30.482431Z",
+                     *           "scope": "administer",
+                     *           "namespaces": [],
+                     *           "clusters": [],
+                     *           "last_used": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedTokenList"];
                 };
             };
@@ -24983,15 +28707,15 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "edaa2dc5-d06e-4fc6-b791-302d13cb7985",
-                     *           "name": "class-0",
+                     *           "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
-                     *           "generation": 1,
-                     *           "created_at": "2026-01-05T09:00:00Z",
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-23T02:11:29.746908Z",
                      *           "deletion_requested_at": null,
-                     *           "value": 0,
-                     *           "description": ""
+                     *           "value": 1000,
+                     *           "description": "Before all others."
                      *         }
                      *       ],
                      *       "next": null
@@ -25078,6 +28802,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *       "name": "urgent",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:29.746908Z",
+                     *       "deletion_requested_at": null,
+                     *       "value": 1000,
+                     *       "description": "Before all others."
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadPriorityClass"];
                 };
             };
@@ -25157,6 +28895,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "value": 1000,
+                 *       "description": "Results that people wait for."
+                 *     }
+                 */
                 "application/json": components["schemas"]["WorkloadPriorityClassRequest"];
             };
         };
@@ -25168,6 +28912,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *       "name": "urgent",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-23T02:11:29.746908Z",
+                     *       "deletion_requested_at": null,
+                     *       "value": 1000,
+                     *       "description": "Results that people wait for."
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadPriorityClass"];
                 };
             };
@@ -25468,6 +29226,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "description": "Before all others."
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedWorkloadPriorityClassRequest"];
             };
         };
@@ -25479,6 +29242,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *       "name": "urgent",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-23T02:11:29.746908Z",
+                     *       "deletion_requested_at": null,
+                     *       "value": 1000,
+                     *       "description": "Before all others."
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadPriorityClass"];
                 };
             };
@@ -25672,42 +29449,55 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 2,
-                     *           "uid": "18f0651f-cfba-49c8-bdc1-d648a1f0883b",
-                     *           "namespace": "team-a",
-                     *           "name": "w-1",
-                     *           "queue_name": "local-0",
+                     *           "id": 6,
+                     *           "uid": "172e544c-6dbf-41bd-bc1f-11b57df87b91",
+                     *           "namespace": "ai-research",
+                     *           "name": "last",
+                     *           "queue_name": "research",
                      *           "priority": 0,
-                     *           "status": "Pending",
+                     *           "status": "QuotaReserved",
                      *           "active": true,
-                     *           "reason": "PendingEvaluation",
-                     *           "message": "Workload is pending evaluation in the scheduling queue",
-                     *           "created_at": "2026-11-22T22:44:10.396405Z",
-                     *           "queued_at": "2026-11-22T22:44:10.396405Z",
-                     *           "quota_reserved_at": null,
+                     *           "reason": "UnsatisfiedAdmissionChecks",
+                     *           "message": "The workload has not all checks ready",
+                     *           "created_at": "2026-11-23T02:11:43.626497Z",
+                     *           "queued_at": "2026-11-23T02:11:43.626497Z",
+                     *           "quota_reserved_at": "2026-11-23T02:11:43.706365Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
                      *           "requeue_at": null,
-                     *           "submitted_by": "",
+                     *           "submitted_by": "bob",
                      *           "never_preempt": false,
                      *           "maximum_execution_seconds": null,
                      *           "labels": {},
-                     *           "cluster_queue": "queue-0",
+                     *           "cluster_queue": "research",
                      *           "priority_class": "",
                      *           "cluster": "default",
                      *           "owner": null,
                      *           "pod_sets": [
                      *             {
-                     *               "name": "leader",
-                     *               "count": 1,
+                     *               "name": "main",
+                     *               "count": 2,
                      *               "min_count": null,
                      *               "requests": {
-                     *                 "cpu": "1m"
+                     *                 "cpu": "4",
+                     *                 "memory": "16Gi",
+                     *                 "nvidia.com/gpu": "1",
+                     *                 "nvidia.com/gpumem": "20000"
                      *               },
-                     *               "admitted_count": null,
-                     *               "flavors": {},
-                     *               "resource_usage": {},
+                     *               "admitted_count": 2,
+                     *               "flavors": {
+                     *                 "cpu": "a100",
+                     *                 "memory": "a100",
+                     *                 "nvidia.com/gpu": "a100",
+                     *                 "nvidia.com/gpumem": "a100"
+                     *               },
+                     *               "resource_usage": {
+                     *                 "cpu": "8",
+                     *                 "memory": "32Gi",
+                     *                 "nvidia.com/gpu": "2",
+                     *                 "nvidia.com/gpumem": "40000"
+                     *               },
                      *               "topology_request": {},
                      *               "topology_assignment": null,
                      *               "reclaimable_count": 0,
@@ -25800,19 +29590,21 @@ export interface operations {
                  * @example [
                  *       {
                  *         "namespace": "ai-research",
-                 *         "generate_name": "train-",
-                 *         "queue_name": "research-queue",
+                 *         "queue_name": "research",
                  *         "pod_sets": [
                  *           {
                  *             "name": "main",
                  *             "count": 2,
                  *             "requests": {
                  *               "cpu": "4",
+                 *               "memory": "16Gi",
                  *               "nvidia.com/gpu": "1",
                  *               "nvidia.com/gpumem": "20000"
                  *             }
                  *           }
-                 *         ]
+                 *         ],
+                 *         "name": "evaluate",
+                 *         "priority_class": "urgent"
                  *       }
                  *     ]
                  */
@@ -25831,9 +29623,9 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "f93f7228-a9d7-49e4-b134-e928c9a1ac2e",
-                     *           "namespace": "team-a",
-                     *           "name": "train"
+                     *           "uid": "c9657e72-bc40-4873-9660-1e9a5aadd559",
+                     *           "namespace": "ai-research",
+                     *           "name": "evaluate"
                      *         }
                      *       ]
                      *     }
@@ -25965,67 +29757,112 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
-                     *       "uid": "c9618b1d-6e00-4b0b-ac3b-09000aebd501",
-                     *       "namespace": "team-a",
-                     *       "name": "w-0",
-                     *       "queue_name": "local-0",
-                     *       "priority": 0,
-                     *       "status": "Pending",
+                     *       "id": 3,
+                     *       "uid": "c9657e72-bc40-4873-9660-1e9a5aadd559",
+                     *       "namespace": "ai-research",
+                     *       "name": "evaluate",
+                     *       "queue_name": "research",
+                     *       "priority": 1000,
+                     *       "status": "Admitted",
                      *       "active": true,
-                     *       "reason": "PendingEvaluation",
-                     *       "message": "Workload is pending evaluation in the scheduling queue",
-                     *       "created_at": "2026-11-22T22:44:09.935710Z",
-                     *       "queued_at": "2026-11-22T22:44:09.935710Z",
-                     *       "quota_reserved_at": null,
-                     *       "admitted_at": null,
+                     *       "reason": "Admitted",
+                     *       "message": "The workload is admitted",
+                     *       "created_at": "2026-11-23T02:11:41.154002Z",
+                     *       "queued_at": "2026-11-23T02:11:41.154002Z",
+                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "admitted_at": "2026-11-23T02:11:41.933565Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
-                     *       "submitted_by": "",
+                     *       "submitted_by": "bob",
                      *       "never_preempt": false,
                      *       "maximum_execution_seconds": null,
                      *       "labels": {},
                      *       "annotations": {},
-                     *       "conditions": [],
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "Admitted",
+                     *           "status": "True",
+                     *           "message": "The workload is admitted",
+                     *           "last_transition_time": "2026-11-23T02:11:41.933565Z"
+                     *         }
+                     *       ],
                      *       "requeue_count": 0,
                      *       "eviction_counts": [],
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "889.1782.889",
-                     *       "cluster_queue": "queue-0",
-                     *       "priority_class": "",
+                     *       "resource_version": "1027.1027.2048",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "urgent",
                      *       "cluster": "default",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
-                     *           "name": "leader",
-                     *           "count": 1,
+                     *           "name": "main",
+                     *           "count": 2,
                      *           "min_count": null,
                      *           "requests": {
-                     *             "cpu": "1m"
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
                      *           },
-                     *           "admitted_count": null,
-                     *           "flavors": {},
-                     *           "resource_usage": {},
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
                      *           "topology_request": {},
                      *           "topology_assignment": null,
                      *           "reclaimable_count": 0,
                      *           "node_selector": {}
                      *         }
                      *       ],
-                     *       "admission_checks": [],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Ready",
+                     *           "message": "Paid for.",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T02:11:41.815760Z"
+                     *         }
+                     *       ],
                      *       "devices": [
                      *         {
-                     *           "pod_set": "",
+                     *           "pod_set": "main",
                      *           "replica": 0,
-                     *           "container": "",
-                     *           "memory_mib": 1,
-                     *           "cores_percent": 1,
-                     *           "uuid": "GPU-0",
-                     *           "node": "node-0"
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-6",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-5",
+                     *           "node": "gpu-1"
                      *         }
                      *       ]
                      *     }
@@ -26130,6 +29967,118 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 6,
+                     *       "uid": "172e544c-6dbf-41bd-bc1f-11b57df87b91",
+                     *       "namespace": "ai-research",
+                     *       "name": "last",
+                     *       "queue_name": "research",
+                     *       "priority": 0,
+                     *       "status": "QuotaReserved",
+                     *       "active": false,
+                     *       "reason": "UnsatisfiedAdmissionChecks",
+                     *       "message": "The workload has not all checks ready",
+                     *       "created_at": "2026-11-23T02:11:43.626497Z",
+                     *       "queued_at": "2026-11-23T02:11:43.626497Z",
+                     *       "quota_reserved_at": "2026-11-23T02:11:43.706365Z",
+                     *       "admitted_at": null,
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "bob",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T02:11:43.706365Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "UnsatisfiedAdmissionChecks",
+                     *           "status": "False",
+                     *           "message": "The workload has not all checks ready",
+                     *           "last_transition_time": "2026-11-23T02:11:43.706365Z"
+                     *         }
+                     *       ],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 2,
+                     *       "deletion_requested_at": "2026-11-23T02:11:46.606058Z",
+                     *       "resource_version": "1053.1044.2088",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "main",
+                     *           "count": 2,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
+                     *           },
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Pending",
+                     *           "message": "",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T02:11:43.706365Z"
+                     *         }
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 0,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-6",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-5",
+                     *           "node": "gpu-1"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
@@ -26252,6 +30201,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "state": "Ready",
+                 *       "message": "Paid for."
+                 *     }
+                 */
                 "application/json": components["schemas"]["CheckAnswerRequest"];
             };
         };
@@ -26261,6 +30216,118 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 3,
+                     *       "uid": "c9657e72-bc40-4873-9660-1e9a5aadd559",
+                     *       "namespace": "ai-research",
+                     *       "name": "evaluate",
+                     *       "queue_name": "research",
+                     *       "priority": 1000,
+                     *       "status": "QuotaReserved",
+                     *       "active": true,
+                     *       "reason": "UnsatisfiedAdmissionChecks",
+                     *       "message": "The workload has not all checks ready",
+                     *       "created_at": "2026-11-23T02:11:41.154002Z",
+                     *       "queued_at": "2026-11-23T02:11:41.154002Z",
+                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "admitted_at": null,
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "bob",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "UnsatisfiedAdmissionChecks",
+                     *           "status": "False",
+                     *           "message": "The workload has not all checks ready",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 2,
+                     *       "deletion_requested_at": null,
+                     *       "resource_version": "1026.1024.2048",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "urgent",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "main",
+                     *           "count": 2,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
+                     *           },
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Ready",
+                     *           "message": "Paid for.",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T02:11:41.815760Z"
+                     *         }
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 0,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-6",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-5",
+                     *           "node": "gpu-1"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
@@ -26380,6 +30447,118 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 4,
+                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "namespace": "ai-research",
+                     *       "name": "sweep",
+                     *       "queue_name": "research",
+                     *       "priority": 1000,
+                     *       "status": "QuotaReserved",
+                     *       "active": false,
+                     *       "reason": "UnsatisfiedAdmissionChecks",
+                     *       "message": "The workload has not all checks ready",
+                     *       "created_at": "2026-11-23T02:11:41.258582Z",
+                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
+                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "admitted_at": null,
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "bob",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "UnsatisfiedAdmissionChecks",
+                     *           "status": "False",
+                     *           "message": "The workload has not all checks ready",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 5,
+                     *       "deletion_requested_at": "2026-11-23T02:11:43.490886Z",
+                     *       "resource_version": "1041.1024.2048",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "urgent",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "main",
+                     *           "count": 2,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
+                     *           },
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Pending",
+                     *           "message": "",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 0,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-2",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-1",
+                     *           "node": "gpu-1"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
@@ -26509,12 +30688,12 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 1,
-                     *           "at": "2026-11-22T22:44:09.935710Z",
+                     *           "id": 12,
+                     *           "at": "2026-11-23T02:11:41.933565Z",
                      *           "type": "Normal",
-                     *           "reason": "Created",
-                     *           "message": "",
-                     *           "actor": "x"
+                     *           "reason": "Admitted",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
+                     *           "actor": "scheduler"
                      *         }
                      *       ],
                      *       "next": null
@@ -26602,12 +30781,12 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "state": "NotQueued",
-                     *       "rule": "Queueing",
+                     *       "state": "HoldsQuota",
+                     *       "rule": "None",
                      *       "reason": "",
-                     *       "message": "Not evaluated yet.",
+                     *       "message": "It holds quota.",
                      *       "remedy": "",
-                     *       "cluster_queue": "",
+                     *       "cluster_queue": "research",
                      *       "strict": false,
                      *       "position": 0,
                      *       "waiting": 0,
@@ -26701,6 +30880,118 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 4,
+                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "namespace": "ai-research",
+                     *       "name": "sweep",
+                     *       "queue_name": "research",
+                     *       "priority": 1000,
+                     *       "status": "QuotaReserved",
+                     *       "active": false,
+                     *       "reason": "UnsatisfiedAdmissionChecks",
+                     *       "message": "The workload has not all checks ready",
+                     *       "created_at": "2026-11-23T02:11:41.258582Z",
+                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
+                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "admitted_at": null,
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "bob",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "UnsatisfiedAdmissionChecks",
+                     *           "status": "False",
+                     *           "message": "The workload has not all checks ready",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 3,
+                     *       "deletion_requested_at": null,
+                     *       "resource_version": "1034.1024.2048",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "urgent",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "main",
+                     *           "count": 2,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
+                     *           },
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Pending",
+                     *           "message": "",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 0,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-2",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-1",
+                     *           "node": "gpu-1"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
@@ -26820,8 +31111,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "outcome": "NoDevicesRequested",
-                     *       "message": "The workload asks for no device.",
+                     *       "outcome": "HoldsQuota",
+                     *       "message": "The workload is not waiting: it holds quota.",
                      *       "moves": [],
                      *       "placement": []
                      *     }
@@ -27104,6 +31395,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "priority_class": "urgent"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PriorityInputRequest"];
             };
         };
@@ -27113,6 +31409,118 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 4,
+                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "namespace": "ai-research",
+                     *       "name": "sweep",
+                     *       "queue_name": "research",
+                     *       "priority": 1000,
+                     *       "status": "QuotaReserved",
+                     *       "active": true,
+                     *       "reason": "UnsatisfiedAdmissionChecks",
+                     *       "message": "The workload has not all checks ready",
+                     *       "created_at": "2026-11-23T02:11:41.258582Z",
+                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
+                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "admitted_at": null,
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "bob",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "UnsatisfiedAdmissionChecks",
+                     *           "status": "False",
+                     *           "message": "The workload has not all checks ready",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 2,
+                     *       "deletion_requested_at": null,
+                     *       "resource_version": "1032.1024.2048",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "urgent",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "main",
+                     *           "count": 2,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
+                     *           },
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Pending",
+                     *           "message": "",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 0,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-2",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-1",
+                     *           "node": "gpu-1"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
@@ -27232,6 +31640,118 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 4,
+                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "namespace": "ai-research",
+                     *       "name": "sweep",
+                     *       "queue_name": "research",
+                     *       "priority": 1000,
+                     *       "status": "QuotaReserved",
+                     *       "active": true,
+                     *       "reason": "UnsatisfiedAdmissionChecks",
+                     *       "message": "The workload has not all checks ready",
+                     *       "created_at": "2026-11-23T02:11:41.258582Z",
+                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
+                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "admitted_at": null,
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "bob",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "UnsatisfiedAdmissionChecks",
+                     *           "status": "False",
+                     *           "message": "The workload has not all checks ready",
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 4,
+                     *       "deletion_requested_at": null,
+                     *       "resource_version": "1036.1024.2048",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "urgent",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "main",
+                     *           "count": 2,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
+                     *           },
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Pending",
+                     *           "message": "",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *         }
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 0,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-2",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-1",
+                     *           "node": "gpu-1"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
@@ -27352,6 +31872,12 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedContainerSampleList"];
                 };
             };
@@ -27431,7 +31957,7 @@ export interface operations {
                  *       "workloads": [
                  *         {
                  *           "namespace": "ai-research",
-                 *           "name": "train-x7k2p"
+                 *           "name": "again"
                  *         }
                  *       ]
                  *     }
@@ -27449,8 +31975,8 @@ export interface operations {
                      * @example {
                      *       "changed": [
                      *         {
-                     *           "namespace": "team-a",
-                     *           "name": "train"
+                     *           "namespace": "ai-research",
+                     *           "name": "again"
                      *         }
                      *       ],
                      *       "skipped": []
@@ -27611,8 +32137,12 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "total": 3,
+                     *       "total": 5,
                      *       "groups": [
+                     *         {
+                     *           "value": "QuotaReserved",
+                     *           "count": 3
+                     *         },
                      *         {
                      *           "value": "Finished",
                      *           "count": 2
@@ -27699,9 +32229,11 @@ export interface operations {
                  *       "workloads": [
                  *         {
                  *           "namespace": "ai-research",
-                 *           "name": "train-x7k2p"
+                 *           "name": "evaluate"
                  *         }
-                 *       ]
+                 *       ],
+                 *       "reason": "Succeeded",
+                 *       "message": "All of 12 epochs."
                  *     }
                  */
                 "application/json": components["schemas"]["FinishRequest"];
@@ -27717,8 +32249,8 @@ export interface operations {
                      * @example {
                      *       "changed": [
                      *         {
-                     *           "namespace": "team-a",
-                     *           "name": "w-0"
+                     *           "namespace": "ai-research",
+                     *           "name": "evaluate"
                      *         }
                      *       ],
                      *       "skipped": []
@@ -27840,7 +32372,7 @@ export interface operations {
                  *       "workloads": [
                  *         {
                  *           "namespace": "ai-research",
-                 *           "name": "train-x7k2p"
+                 *           "name": "evaluate"
                  *         }
                  *       ]
                  *     }
@@ -27858,18 +32390,11 @@ export interface operations {
                      * @example {
                      *       "changed": [
                      *         {
-                     *           "namespace": "team-a",
-                     *           "name": "train"
+                     *           "namespace": "ai-research",
+                     *           "name": "evaluate"
                      *         }
                      *       ],
-                     *       "skipped": [
-                     *         {
-                     *           "namespace": "team-a",
-                     *           "name": "none",
-                     *           "reason": "NotFound",
-                     *           "message": "There is no Workload team-a/none."
-                     *         }
-                     *       ]
+                     *       "skipped": []
                      *     }
                      */
                     "application/json": components["schemas"]["Changed"];
@@ -27983,6 +32508,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "workloads": [
+                 *         {
+                 *           "namespace": "ai-research",
+                 *           "name": "evaluate"
+                 *         }
+                 *       ],
+                 *       "priority_class": "urgent"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PriorityOfManyRequest"];
             };
         };
@@ -27992,6 +32528,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changed": [
+                     *         {
+                     *           "namespace": "ai-research",
+                     *           "name": "evaluate"
+                     *         }
+                     *       ],
+                     *       "skipped": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Changed"];
                 };
             };
@@ -28108,7 +32655,7 @@ export interface operations {
                  *       "workloads": [
                  *         {
                  *           "namespace": "ai-research",
-                 *           "name": "train-x7k2p"
+                 *           "name": "evaluate"
                  *         }
                  *       ]
                  *     }
@@ -28126,8 +32673,8 @@ export interface operations {
                      * @example {
                      *       "changed": [
                      *         {
-                     *           "namespace": "team-a",
-                     *           "name": "train"
+                     *           "namespace": "ai-research",
+                     *           "name": "evaluate"
                      *         }
                      *       ],
                      *       "skipped": []

@@ -47,6 +47,38 @@ def test_a_located_mistake() -> None:
     ]
 
 
+def test_fields_are_refused_in_the_phrases_of_kubernetes(alice: SchemaClient) -> None:
+    """With the value that was sent, where it was sent (A23)."""
+    sent = {"currency": "EUR", "prices": [{"flavor": "a100", "resource": "cpu"}, {"resource": 7, "flavor": "f" * 300}]}
+    mistakes = alice.put("/api/v1/prices/", sent, format="json").json()["errors"]
+    assert [(one["path"], one["value"], one["rule"], one["remedy"], one["reason"]) for one in mistakes] == [
+        ("prices[0].per_hour", None, "Required value", "Add it.", "Required"),
+        ("prices[1].flavor", "f" * 300, "Ensure this field has no more than 253 characters.",
+         "Write a text of this length.", "TooLong"),
+        ("prices[1].per_hour", None, "Required value", "Add it.", "Required"),
+    ]  # fmt: skip
+    mode = alice.patch("/api/v1/clusters/default/", {"mode": "sleep"}, format="json").json()["errors"][0]
+    assert (mode["path"], mode["value"], mode["rule"], mode["reason"]) == (
+        "mode", "sleep", "Unsupported value", "NotSupported",
+    )  # fmt: skip
+
+
+def test_numbers_that_no_clock_has_are_refused(alice: SchemaClient) -> None:
+    """`days` as large as a 64-bit number was a server error."""
+    for days in (2**31, 445_803_528_735_609_600, 10**30):
+        answer = alice.post("/api/v1/auth/tokens/", {"days": days}, format="json")
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "days")
+    answer = alice.patch("/api/v1/clusters/default/", {"accepts_workloads_from": [0]}, format="json")
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "accepts_workloads_from[0]")
+
+
+def test_a_field_of_another_type_says_what_to_write(alice: SchemaClient) -> None:
+    answer = alice.put("/api/v1/topologies/racks/", {"levels": "rack"}, format="json").json()["errors"][0]
+    assert (answer["rule"], answer["remedy"], answer["reason"]) == (
+        "must be a list", "Write a list: [a, b], or a line with a dash for each item.", "WrongType",
+    )  # fmt: skip
+
+
 def test_nested_details_of_drf() -> None:
     error = ValidationError({"workloads": [{}, {"name": ["is required"]}], "reason": ["is none", "is long"]})
     response = error_response(error, {})
