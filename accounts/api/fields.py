@@ -1,12 +1,14 @@
 """Fields of request bodies that take what they say and nothing that could be turned into it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 
 
 class Text(serializers.CharField):
     """A string. Django REST framework's own also takes numbers, which Kubernetes refuses."""
+
+    default_error_messages: ClassVar = {"invalid": "must be a string"}
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -25,6 +27,8 @@ class Word(serializers.RegexField):
 
 class TrueOrFalse(serializers.BooleanField):
     """true or false. Django REST framework's own also takes 0, "on" and the like."""
+
+    default_error_messages: ClassVar = {"invalid": "must be true or false"}
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):

@@ -55,6 +55,7 @@ def test_fields_are_refused_in_the_phrases_of_kubernetes(alice: SchemaClient) ->
         ("prices[0].per_hour", None, "Required value", "Add it.", "Required"),
         ("prices[1].flavor", "f" * 300, "Ensure this field has no more than 253 characters.",
          "Write a text of this length.", "TooLong"),
+        ("prices[1].resource", 7, "must be a string", "", "Invalid"),
         ("prices[1].per_hour", None, "Required value", "Add it.", "Required"),
     ]  # fmt: skip
     mode = alice.patch("/api/v1/clusters/default/", {"mode": "sleep"}, format="json").json()["errors"][0]
