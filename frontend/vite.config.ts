@@ -133,6 +133,8 @@ export default defineConfig(({ command }) => ({
           environment: "jsdom",
           include: ["src/**/*.test.tsx"],
           setupFiles: ["./src/test-language.ts", "./src/test-setup.ts"],
+          // On a busy machine of two cores a page of many fields takes five seconds to click through.
+          testTimeout: 30_000,
         },
       },
     ],

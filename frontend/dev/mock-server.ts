@@ -250,6 +250,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     );
     return answer(response, page(rows.slice(0, Number(url.searchParams.get("limit")))));
   }
+  if (kind === "saved-views") return answer(response, page([]));
   if (kind === "workloads" && first === "counts") return answer(response, countWorkloads(url.searchParams));
   if (kind === "workloads" && first === undefined) return answer(response, listWorkloads(url.searchParams));
   if (kind === "workloads" && second === undefined) {

@@ -122,6 +122,17 @@ def test_the_list_is_sorted_grouped_and_narrowed_and_the_address_keeps_it(
     page.reload()
     expect(head).to_have_js_property("offsetWidth", width + 32)
 
+    page.get_by_role("button", name="Views").click()
+    page.get_by_label("Name of the view").fill("narrow")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("button", name="narrow", exact=True)).to_be_visible()
+    page.evaluate("localStorage.clear()")
+    page.goto("/workloads")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("button", name="narrow", exact=True).click()
+    expect(page).to_have_url(re.compile("hide=priority"))
+    expect(head).to_have_js_property("offsetWidth", width + 32)
+
     page.get_by_label("Group by").select_option("namespace")
     groups = page.get_by_role("table", name="Workloads by Namespace")
     groups.get_by_role("row", name="ai-research").click()

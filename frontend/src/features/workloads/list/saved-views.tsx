@@ -1,10 +1,11 @@
-/** The views that the reader saved under a name: filters, groups, order and columns at once. */
+/** The views that the reader saved under a name, in the account: filters, groups, order and columns at once. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { ActionIcon, Button, Group, Popover, Stack, Text, TextInput } from "@mantine/core";
+import { ActionIcon, Button, Group, Popover, Skeleton, Stack, Text, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { savedViewsQuery, useDeleteView, useSaveView } from "@/api/saved-views";
 import { Icon } from "@/components/icon";
-import { forgetView, readViews, saveView } from "@/lib/list/saved-views";
 import {
   parseWorkloadFilters,
   parseWorkloadView,
@@ -20,7 +21,10 @@ export interface SavedViewsProps {
 
 export function SavedViews({ present, onOpen }: SavedViewsProps) {
   const [opened, setOpened] = useState(false);
-  const [views, setViews] = useState(() => readViews(window.localStorage));
+  const { data: views = [], error: unread, isPending } = useQuery({ ...savedViewsQuery(), enabled: opened });
+  const saving = useSaveView();
+  const deleting = useDeleteView();
+  const error = unread ?? saving.error ?? deleting.error;
   const [name, setName] = useState("");
   return (
     <Popover opened={opened} onChange={setOpened} position="bottom-end" width={260} trapFocus>
@@ -36,13 +40,19 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
       </Popover.Target>
       <Popover.Dropdown>
         <Stack gap="xs">
-          {views.length === 0 && (
+          {error !== null && (
+            <Text size="xs" role="alert" c="var(--mantine-color-error)">
+              {error.message}
+            </Text>
+          )}
+          {isPending && <Skeleton height={14} />}
+          {views.length === 0 && !isPending && unread === null && (
             <Text size="xs" c="var(--kw-muted)">
               <Trans>No saved views yet. Save the present one under a name.</Trans>
             </Text>
           )}
           {views.map((view) => (
-            <Group key={view.name} justify="space-between" wrap="nowrap" gap={4}>
+            <Group key={view.id} justify="space-between" wrap="nowrap" gap={4}>
               <Button
                 variant="subtle"
                 size="compact-sm"
@@ -58,7 +68,8 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
                 color="gray"
                 size="sm"
                 aria-label={t`Delete the view ${view.name}`}
-                onClick={() => setViews(forgetView(window.localStorage, view.name))}
+                disabled={deleting.isPending}
+                onClick={() => deleting.mutate(view)}
               >
                 <Icon name="close" size={13} />
               </ActionIcon>
@@ -67,9 +78,13 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
           <form
             onSubmit={(event) => {
               event.preventDefault();
-              if (name.trim() === "") return;
-              setViews(saveView(window.localStorage, { name: name.trim(), search: { ...present } }));
-              setName("");
+              const wanted = name.trim();
+              if (wanted === "") return;
+              const before = views.find((view) => view.name === wanted);
+              saving.mutate(
+                { name: wanted, search: { ...present }, before },
+                { onSuccess: () => setName("") },
+              );
             }}
           >
             <Group gap={4} wrap="nowrap">
@@ -81,7 +96,7 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
                 value={name}
                 onChange={(event) => setName(event.currentTarget.value)}
               />
-              <Button type="submit" size="xs" disabled={name.trim() === ""}>
+              <Button type="submit" size="xs" disabled={name.trim() === "" || isPending || saving.isPending}>
                 <Trans>Save</Trans>
               </Button>
             </Group>
