@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,9 +130,9 @@ class Stack:
     """What its processes are told."""
 
 
-@pytest.fixture(scope="session")
-def stack() -> Iterator[Stack]:
-    """A running stack that knows its nodes."""
+@contextmanager
+def running_stack(settings: Mapping[str, str]) -> Iterator[Stack]:
+    """A stack that knows its nodes, told these settings too."""
     with ExitStack() as opened:
         folder = opened.enter_context(short_temporary_folder())
         postgres, valkey = Postgres(folder / "postgres"), Valkey(folder / "valkey")
@@ -150,7 +150,7 @@ def stack() -> Iterator[Stack]:
         )
         spans = opened.enter_context(receiving())
         spans.answer = b""
-        told |= {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": spans.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
+        told |= {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": spans.url, "OTEL_BSP_SCHEDULE_DELAY": "100", **settings}
         supervisor = opened.enter_context(Supervisor(ROOT, told, folder / "logs", print))
         supervisor.run(seed())
         *servers, _ = processes(
@@ -163,6 +163,13 @@ def stack() -> Iterator[Stack]:
         admin = Api(address, "admin")
         wait_until(lambda: len(admin.get("nodes/?limit=10")["results"]) == 6, supervisor)
         yield Stack(address, supervisor, spans, told)
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """A running stack that knows its nodes."""
+    with running_stack({}) as stack:
+        yield stack
 
 
 @pytest.fixture(scope="session")

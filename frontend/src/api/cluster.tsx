@@ -2,11 +2,11 @@
 import { type Query, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { LiveConnection, type LiveState } from "@/api/live/live";
+import { hasMoved } from "@/api/live/live-data";
 import { throttle } from "@/lib/throttle";
 import { basePath } from "@/lib/url/base-path";
 import { isSeveral } from "@/lib/url/clusters";
 import { sessionKey } from "./session";
-import type { LiveData } from "./types";
 import { workloadKeys } from "./workloads";
 
 const ClusterContext = createContext<{ cluster: string; live: LiveConnection } | null>(null);
@@ -40,8 +40,13 @@ export function ClusterProvider({ cluster, children }: { cluster: string; childr
   return <ClusterContext value={value}>{children}</ClusterContext>;
 }
 
-/** On a busy cluster something moves all the time: reading lists more often would cost more than it says. */
-const LISTS_PAUSE_MS = 3_000;
+/**
+ * On a busy cluster something moves all the time. Lists are read again as often as a decision has to be seen soon, and
+ * less often where reading them takes long: it shall take a sixth of the time at most.
+ */
+const MIN_LISTS_PAUSE_MS = 250;
+const MAX_LISTS_PAUSE_MS = 3_000;
+const PAUSE_PER_READING = 5;
 
 /** Of several clusters, whose movement nobody tells. */
 export const SEVERAL_RENEW_MS = 5_000;
@@ -54,21 +59,21 @@ function isShort({ state }: Query): boolean {
   return pages === undefined || pages.length <= MAX_PAGES_FOLLOWED;
 }
 
-/** Differs whenever a workload came, went or changed its status. */
-function movement(data: LiveData | null): string {
-  if (data === null) return "";
-  const { pending, inadmissible, reserving, admitted } = data.totals;
-  return [pending, inadmissible, reserving, admitted].join();
-}
-
-/** Reads lists again when the live totals moved, at once after a quiet while; and the session when the socket was refused. */
+/** Reads lists again when the live numbers moved, at once after a quiet while; and the session when the socket was refused. */
 function useFollowLive(cluster: string, live: LiveConnection): void {
   const queries = useQueryClient();
   useEffect(() => {
-    let seen = movement(live.getState().data);
+    let seen = live.getState().data;
+    let pauseMs = MIN_LISTS_PAUSE_MS;
+    const read = async () => {
+      const started = performance.now();
+      await queries.invalidateQueries({ queryKey: workloadKeys.all(cluster), predicate: isShort });
+      const wanted = PAUSE_PER_READING * (performance.now() - started);
+      pauseMs = Math.min(MAX_LISTS_PAUSE_MS, Math.max(MIN_LISTS_PAUSE_MS, wanted));
+    };
     const lists = throttle(
-      () => void queries.invalidateQueries({ queryKey: workloadKeys.all(cluster), predicate: isShort }),
-      LISTS_PAUSE_MS,
+      () => void read(),
+      () => pauseMs,
     );
     if (isSeveral(cluster)) {
       const timer = window.setInterval(lists.ask, SEVERAL_RENEW_MS);
@@ -80,9 +85,8 @@ function useFollowLive(cluster: string, live: LiveConnection): void {
     const unsubscribe = live.subscribe(() => {
       const { data, status } = live.getState();
       if (status === "refused") void queries.invalidateQueries({ queryKey: sessionKey });
-      const moved = movement(data);
-      if (data === null || moved === seen) return;
-      seen = moved;
+      if (data === null || !hasMoved(seen, data)) return;
+      seen = data;
       lists.ask();
     });
     return () => {

@@ -7,14 +7,15 @@ export interface Throttle {
   stop: () => void;
 }
 
-export function throttle(act: () => void, pauseMs: number): Throttle {
+/** `pauseMs` is asked after each act: what costs more may be done less often. */
+export function throttle(act: () => void, pauseMs: () => number): Throttle {
   let timer: ReturnType<typeof setTimeout> | null = null;
   let asked = false;
   const pause = () => {
     timer = setTimeout(() => {
       timer = null;
       if (asked) run();
-    }, pauseMs);
+    }, pauseMs());
   };
   const run = () => {
     asked = false;

@@ -51,6 +51,23 @@ export function applyDelta(known: LiveData, delta: DeltaFrame["data"]): LiveData
   };
 }
 
+/**
+ * Whether a workload may have come, gone or changed its status. Where one takes the place of another the totals stay, and
+ * only its queue or its devices tell of it.
+ */
+export function hasMoved(before: LiveData | null, after: LiveData): boolean {
+  if (before === null) return true;
+  const { pending, inadmissible, reserving, admitted } = after.totals;
+  return (
+    before.cluster_queues !== after.cluster_queues ||
+    before.devices !== after.devices ||
+    before.totals.pending !== pending ||
+    before.totals.inadmissible !== inadmissible ||
+    before.totals.reserving !== reserving ||
+    before.totals.admitted !== admitted
+  );
+}
+
 /** A frame as the server wrote it, or null for a text that is none. */
 export function parseFrame(text: string): LiveFrame | null {
   let value: unknown;

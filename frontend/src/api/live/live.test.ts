@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { LiveClusterQueue, LiveData, LiveFrame } from "@/api/types";
 import { LiveConnection, type LiveEnvironment, type LiveSocket, STALE_AFTER_MS } from "./live";
-import { EMPTY_LIVE_DATA } from "./live-data";
+import { applyDelta, EMPTY_LIVE_DATA, hasMoved } from "./live-data";
 
 const START = Date.parse("2026-11-20T10:00:00Z");
 
@@ -317,4 +317,14 @@ describe("history", () => {
     expect(times.map((time) => time - START / 1000)).toEqual([0, 1, 1.5]);
     expect(values.pending).toEqual([0, 0, null]);
   });
+});
+
+it("tells movement also where one workload takes the place of another, and none where only a node came", () => {
+  const known = { ...EMPTY_LIVE_DATA, cluster_queues: {}, devices: {} };
+  expect(hasMoved(null, known)).toBe(true);
+  const withNode = applyDelta(known, { totals: { ...known.totals, nodes: 1 } });
+  expect(hasMoved(known, withNode)).toBe(false);
+  expect(hasMoved(known, applyDelta(known, { totals: { ...known.totals, pending: 1 } }))).toBe(true);
+  const device = { "GPU-1": {} } as unknown as typeof known.devices;
+  expect(hasMoved(known, applyDelta(known, { devices: device }))).toBe(true);
 });
