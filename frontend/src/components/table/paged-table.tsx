@@ -4,6 +4,7 @@ import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query
 import { type ReactNode, useCallback, useMemo } from "react";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { useFirstRead } from "@/lib/first-read";
 import { DataTable, type DataTableProps } from "./data-table";
 
 export type PagedList<Row> = UseInfiniteQueryResult<InfiniteData<{ results: Row[] }>>;
@@ -49,11 +50,12 @@ export function PagedTable<Row extends object>({
   const rows = useRows(list);
   const { fetchNextPage } = list;
   const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
-  if (list.error !== null && rows.length === 0) {
+  const first = useFirstRead(list);
+  if (first.error !== null) {
     return (
       <ErrorState
         title={t`${label} cannot be shown`}
-        message={list.error.message}
+        message={first.error.message}
         onRetry={() => void list.refetch()}
       />
     );
@@ -65,7 +67,7 @@ export function PagedTable<Row extends object>({
         {...table}
         label={label}
         rows={rows}
-        loading={list.isPending}
+        loading={first.waits}
         onEnd={list.hasNextPage ? more : undefined}
         loadingMore={list.isFetchingNextPage}
       />

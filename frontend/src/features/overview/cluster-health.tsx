@@ -10,18 +10,20 @@ import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { useFirstRead } from "@/lib/first-read";
 
 export function ClusterHealth() {
   const cluster = useCluster();
   const overview = useQuery(overviewQuery(cluster));
+  const first = useFirstRead(overview);
   const health = overview.data?.health;
   return (
     <Panel title={t`Health`}>
-      {overview.isPending && <Skeleton height={150} />}
-      {overview.error !== null && health === undefined && (
+      {first.waits && <Skeleton height={150} />}
+      {first.error !== null && (
         <ErrorState
           title={t`Health is unknown`}
-          message={overview.error.message}
+          message={first.error.message}
           onRetry={() => void overview.refetch()}
         />
       )}

@@ -10,12 +10,14 @@ import { ErrorState } from "@/components/error-state";
 import { Meter } from "@/components/figures/meter";
 import { TextLink } from "@/components/link";
 import { Panel } from "@/components/panel";
+import { useFirstRead } from "@/lib/first-read";
 import { formatCount } from "@/lib/quantity";
 import { explainPendingReason } from "@/lib/words/pending-reason";
 
 export function PendingReasons() {
   const cluster = useCluster();
   const overview = useQuery(overviewQuery(cluster));
+  const first = useFirstRead(overview);
   const reasons = overview.data?.pending_by_reason;
   const total = reasons?.reduce((sum, { count }) => sum + count, 0) ?? 0;
   return (
@@ -28,11 +30,11 @@ export function PendingReasons() {
       }
       flex={1}
     >
-      {overview.isPending && <Skeleton height={160} />}
-      {overview.error !== null && reasons === undefined && (
+      {first.waits && <Skeleton height={160} />}
+      {first.error !== null && (
         <ErrorState
           title={t`The reasons cannot be shown`}
-          message={overview.error.message}
+          message={first.error.message}
           onRetry={() => void overview.refetch()}
         />
       )}

@@ -13,6 +13,7 @@ import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { Panel } from "@/components/panel";
+import { useFirstRead } from "@/lib/first-read";
 import { decisionLook } from "@/lib/words/decision-action";
 
 const MOST = 12;
@@ -20,6 +21,7 @@ const MOST = 12;
 export function RecentDecisions() {
   const cluster = useCluster();
   const decisions = useQuery(latestDecisionsQuery(cluster, MOST));
+  const first = useFirstRead(decisions);
   return (
     <Panel
       title={t`Latest decisions`}
@@ -30,11 +32,11 @@ export function RecentDecisions() {
       }
       h="100%"
     >
-      {decisions.isPending && <Skeleton height={220} />}
-      {decisions.error !== null && decisions.data === undefined && (
+      {first.waits && <Skeleton height={220} />}
+      {first.error !== null && (
         <ErrorState
           title={t`The decisions cannot be shown`}
-          message={decisions.error.message}
+          message={first.error.message}
           onRetry={() => void decisions.refetch()}
         />
       )}

@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Group, Popover, Skeleton, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { savedViewsQuery, useDeleteView, useSaveView } from "@/api/saved-views";
+import { savedViewsQuery, useDeleteView, useSaveView } from "@/api/account/saved-views";
 import { Icon } from "@/components/icon";
 import {
   parseWorkloadFilters,

@@ -1,8 +1,8 @@
 /** The views of lists that the user saved; they are in the account, and so in every browser. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { ApiError, answer, api } from "@/api/client";
+import type { components } from "@/api/schema.gen";
 import { dropStoredViews, readStoredViews } from "@/lib/list/stored-views";
-import { ApiError, answer, api } from "./client";
-import type { components } from "./schema.gen";
 
 export type SavedView = components["schemas"]["SavedView"];
 
