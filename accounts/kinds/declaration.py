@@ -25,7 +25,7 @@ Tree = dict[str, Any]
 
 READ_ONLY: Final = frozenset(
     ("uid", "cluster", "name", "namespace", "generation", "created_at", "deletion_requested_at", "conditions",
-     "pending", "reserving", "admitted", "capacity")
+     "pending", "reserving", "admitted", "capacity", "weighted_share", "usage")
 )  # fmt: skip
 """What our JSON of an object says beside its fields."""
 

@@ -26,6 +26,7 @@ _ATTRIBUTE_KINDS = ("string", "int", "bool", "version", "strings", "ints", "bool
 class PublishedDeviceSerializer(serializers.Serializer[Any]):
     """A device of a ResourceSlice."""
 
+    cluster = serializers.CharField()
     driver = serializers.CharField()
     pool = serializers.CharField()
     name = serializers.CharField()
@@ -46,6 +47,7 @@ class PublishedDeviceSerializer(serializers.Serializer[Any]):
 class ServedObjectProblemSerializer(serializers.Serializer[Any]):
     """An object of Kueue in the cluster that is not as ours, and why."""
 
+    cluster = serializers.CharField()
     kind = serializers.CharField()
     namespace = serializers.CharField(allow_blank=True)
     name = serializers.CharField()
@@ -58,6 +60,7 @@ class PublishedDevicesView(ClusterView):
     """`published-devices/`."""
 
     serializer_class = PublishedDeviceSerializer
+    spans_clusters = True
     pagination_class = WholeList
     queryset = ClusterObject.objects.none()
 
@@ -66,19 +69,26 @@ class PublishedDevicesView(ClusterView):
         responses=PublishedDeviceSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        """The devices that drivers publish for claims (DRA), by node and name."""
-        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        """The devices that drivers publish for claims (DRA), by cluster, node and name."""
+        visible = self.reach.namespaces()
+        found: dict[int, dict[str, list[dict[str, Any]]]] = {pk: defaultdict(list) for pk in visible}
+        holders: dict[int, dict[DeviceId, str]] = {pk: {} for pk in visible}
         rows = ClusterObject.objects.filter(
-            cluster=self.cluster, kind__in=("DeviceClass", "ResourceSlice", "ResourceClaim")
+            self.reach.rows(), kind__in=("DeviceClass", "ResourceSlice", "ResourceClaim")
         )
-        holders: dict[DeviceId, str] = {}
-        visible = self.access.visible_namespaces()
-        for kind, namespace, name, manifest in rows.values_list("kind", "namespace", "name", "manifest"):
-            found[kind].append(manifest)
+        columns = ("cluster_id", "kind", "namespace", "name", "manifest")
+        for pk, kind, namespace, name, manifest in rows.values_list(*columns):
+            found[pk][kind].append(manifest)
             if kind == "ResourceClaim":
-                seen = visible is None or namespace in visible
-                holders |= dict.fromkeys(read_taken(manifest), f"{namespace}/{name}" if seen else "another namespace")
-        devices = _devices(found["ResourceSlice"], found["DeviceClass"], holders)
+                names = visible[pk]
+                seen = names is None or namespace in names
+                holder = f"{namespace}/{name}" if seen else "another namespace"
+                holders[pk] |= dict.fromkeys(read_taken(manifest), holder)
+        devices = [
+            {"cluster": self.reach.name(pk), **device}
+            for pk, objects in found.items()
+            for device in _devices(objects["ResourceSlice"], objects["DeviceClass"], holders[pk])
+        ]
         wanted = {key: value for key in ("node", "driver") if (value := request.query_params.get(key))}
         chosen = [each for each in devices if all(each[key] == value for key, value in wanted.items())]
         return self.get_paginated_response(chosen)
@@ -88,19 +98,21 @@ class ServedObjectProblemsView(ClusterView):
     """`served-objects/problems/`."""
 
     serializer_class = ServedObjectProblemSerializer
+    spans_clusters = True
     queryset = ServedObject.objects.none()
     keyset = ("kind", "namespace", "name")
 
     @extend_schema(responses=ServedObjectProblemSerializer(many=True))
     def get(self, request: Request) -> Response:
         """Kueue's objects in the cluster that could not be taken from there, or told to it."""
-        rows = ServedObject.objects.filter(cluster=self.cluster).exclude(problem="")
-        visible = self.access.visible_namespaces()
-        if visible is not None:
-            rows = rows.filter(namespace__in=["", *visible])
-        columns = ("id", "kind", "namespace", "name", "problem", "failures", "retry_at")
-        page = self.paginate_queryset(rows.values(*columns)) or []
-        return self.get_paginated_response([{key: row[key] for key in columns[1:]} for row in page])
+        visible = self.reach.namespaces()
+        seen = {pk: None if names is None else ["", *names] for pk, names in visible.items()}
+        rows = ServedObject.objects.filter(self.reach.rows("namespace", seen)).exclude(problem="")
+        columns = ("kind", "namespace", "name", "problem", "failures", "retry_at")
+        page = self.paginate_queryset(rows.values("id", "cluster_id", *columns)) or []
+        return self.get_paginated_response(
+            [{"cluster": self.reach.name(row["cluster_id"]), **{key: row[key] for key in columns}} for row in page]
+        )
 
 
 def _devices(

@@ -90,6 +90,7 @@ const workloadRoute = createRoute({
 const queuesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues",
+  staticData: { spansClusters: true },
   validateSearch: (search: Record<string, unknown>): { search?: string } =>
     typeof search.search === "string" && search.search !== "" ? { search: search.search } : {},
   component: lazyRouteComponent(() => import("@/routes/queues/queues"), "QueuesRoute"),
@@ -105,6 +106,7 @@ const clusterQueueRoute = createRoute({
 const gpusRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/gpus",
+  staticData: { spansClusters: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseGpuFilters(search),
     ...parseRange(search),
@@ -129,6 +131,7 @@ const nodeRoute = createRoute({
 const flavorsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/flavors",
+  staticData: { spansClusters: true },
   component: lazyRouteComponent(() => import("@/routes/hardware/flavors"), "FlavorsRoute"),
 });
 

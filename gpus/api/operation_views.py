@@ -1,6 +1,8 @@
 """What operators do with hardware: cordon, drain, see drift and what is really used."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 from django.utils import timezone
@@ -14,7 +16,8 @@ from accounts.api.fields import TrueOrFalse
 from accounts.api.scope import ClusterView
 from accounts.api.whole_list import WholeList
 from accounts.roll_up import Resolution
-from gpus.api.reads import device_samples, drifts, latest_samples
+from accounts.services.reach import Names
+from gpus.api.reads import Drift, device_samples, drifts, latest_samples
 from gpus.api.serializers import DeviceSerializer, NodeDetailSerializer, Shape
 from gpus.api.views import DeviceView, NodeView
 from gpus.models import Device, DeviceSample
@@ -42,6 +45,7 @@ class CloseSerializer(Shape):
 class DriftSerializer(Shape):
     """Where what the cluster says and what was decided part ways."""
 
+    cluster = serializers.CharField()
     kind = serializers.ChoiceField(
         [
             "malformed",
@@ -65,6 +69,7 @@ class DeviceUsageSerializer(Shape):
     """What a device really uses now. A value that was not reported is null; a device that nothing reports is not
     listed."""
 
+    cluster = serializers.CharField()
     uuid = serializers.CharField()
     node = serializers.CharField()
     at = serializers.DateTimeField()
@@ -121,31 +126,37 @@ class DriftView(ClusterView):
     """`drift/`."""
 
     serializer_class = DriftSerializer
+    spans_clusters = True
     pagination_class = WholeList
     queryset = Device.objects.none()
 
     @extend_schema(responses=DriftSerializer(many=True))
     def get(self, request: Request) -> Response:
         """What the cluster says and what was decided, where they differ."""
-        mine = self.access.visible_namespaces()
-        return self.get_paginated_response(
-            [
-                {
-                    "kind": drift.kind,
-                    "node": drift.node,
-                    "device": drift.device,
-                    "message": drift.message if mine is None or drift.namespaces <= set(mine) else drift.kind,
-                    "holders": list(drift.holders) if mine is None or drift.namespaces <= set(mine) else [],
-                }
-                for drift in drifts(self.cluster.pk)
-            ]
-        )
+        namespaces = self.reach.namespaces()
+        found = [_drift_json(drift, self.reach.name(drift.cluster_id), namespaces) for drift in drifts(*namespaces)]
+        return self.get_paginated_response(sorted(found, key=itemgetter("cluster")))
+
+
+def _drift_json(drift: Drift, cluster: str, namespaces: Mapping[int, Names]) -> dict[str, Any]:
+    """Without its holders, and what names them, where it is of namespaces that the user may not see."""
+    visible = namespaces[drift.cluster_id]
+    shown = visible is None or drift.namespaces <= set(visible)
+    return {
+        "cluster": cluster,
+        "kind": drift.kind,
+        "node": drift.node,
+        "device": drift.device,
+        "message": drift.message if shown else drift.kind,
+        "holders": list(drift.holders) if shown else [],
+    }
 
 
 class DeviceUsageView(ClusterView):
     """`device-usage/`."""
 
     serializer_class = DeviceUsageSerializer
+    spans_clusters = True
     pagination_class = WholeList
     queryset = DeviceSample.objects.none()
 
@@ -155,13 +166,14 @@ class DeviceUsageView(ClusterView):
         return self.get_paginated_response(
             [
                 {
+                    "cluster": self.reach.name(sample.device.node.cluster_id),
                     "uuid": sample.device.uuid,
                     "node": sample.device.node.name,
                     "at": sample.at,
                     "memory_used_mib": sample.memory_used_mib,
                     "utilization_percent": sample.utilization_percent,
                 }
-                for sample in latest_samples(self.cluster.pk, timezone.now())
+                for sample in latest_samples([row.pk for row in self.reach.clusters], timezone.now())
             ]
         )
 

@@ -33,6 +33,7 @@ class Drift:
     or what the cluster was told that do not agree).
     """
 
+    cluster_id: int
     kind: str
     node: str
     device: str
@@ -41,13 +42,13 @@ class Drift:
     holders: tuple[str, ...]
 
 
-def drifts(cluster_id: int) -> Iterator[Drift]:
-    """Every drift of a cluster, by node and device: seven queries at most."""
-    for finding in AuditFinding.objects.filter(cluster_id=cluster_id, confirmed=True):
+def drifts(*clusters: int) -> Iterator[Drift]:
+    """Every drift of these clusters (their keys), by node and device: seven queries at most, however many they are."""
+    for finding in AuditFinding.objects.filter(cluster_id__in=clusters, confirmed=True):
         message = f"{finding.check_name}: {finding.subject}: {finding.message}"
         namespaces = frozenset({finding.namespace} if finding.namespace else ())
-        yield Drift("inconsistent", finding.node, "", message, namespaces, ())
-    found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.EXTERNAL)
+        yield Drift(finding.cluster_id, "inconsistent", finding.node, "", message, namespaces, ())
+    found = DeviceAllocation.objects.filter(cluster_id__in=clusters, source=AllocationSource.EXTERNAL)
     odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
     for allocation in odd:
         kind = "malformed" if allocation.malformed else "unknown-device"
@@ -58,12 +59,12 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
         )
         holder = f"{allocation.namespace}/{allocation.pod_name}"
         yield Drift(
-            kind, allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
+            allocation.cluster_id, kind, allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
             frozenset({allocation.namespace}), (holder,),
         )  # fmt: skip
     yield from _left_over(found)
-    yield from _misplaced(cluster_id)
-    yield from _on_other_devices(cluster_id)
+    yield from _misplaced(clusters)
+    yield from _on_other_devices(clusters)
     over = (
         Q(slots__lt=F("used_slots") + F("external_slots"))
         | Q(memory_mib__lt=F("used_memory_mib") + F("external_memory_mib"))
@@ -71,7 +72,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
     )
     held = Q(used_slots__gt=0) | Q(external_slots__gt=0)
     sick = held & (Q(healthy=False) | Q(missing_since__isnull=False))
-    rows = Device.objects.filter(over | sick, node__cluster_id=cluster_id).select_related("node")
+    rows = Device.objects.filter(over | sick, node__cluster_id__in=clusters).select_related("node")
     for device in rows.prefetch_related("allocations__workload").order_by("node__name", "index"):
         yield _device_drift(device)
 
@@ -90,14 +91,14 @@ def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
         holder = f"{allocation.namespace}/{allocation.pod_name}"
         said = "it lives on after its workload gave back what it held; its slice counts as external until it is gone"
         yield Drift(
-            "leftover", allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
+            allocation.cluster_id, "leftover", allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
             frozenset({allocation.namespace}), (holder,),
         )  # fmt: skip
 
 
-def _bound(cluster_id: int) -> QuerySet[Any]:
+def _bound(clusters: Collection[int]) -> QuerySet[Any]:
     """What was decided, beside the bound pods that it was decided for, as the cluster shows them."""
-    seen = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.DECIDED).annotate(
+    seen = DeviceAllocation.objects.filter(cluster_id__in=clusters, source=AllocationSource.DECIDED).annotate(
         seen_pod_set=F("workload__pods__pod_set"),
         seen_replica=F("workload__pods__replica"),
         seen_phase=F("workload__pods__phase"),
@@ -112,11 +113,11 @@ def _bound(cluster_id: int) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _on_other_devices(cluster_id: int) -> Iterator[Drift]:
+def _on_other_devices(clusters: Collection[int]) -> Iterator[Drift]:
     pods = (
-        _bound(cluster_id)
+        _bound(clusters)
         .filter(seen_node=F("node__name"), seen_devices__isnull=False)
-        .values("node__name", "namespace", "seen_name", "seen_devices")
+        .values("cluster_id", "node__name", "namespace", "seen_name", "seen_devices")
         .annotate(decided=JSONBAgg("device_uuid", distinct=True))
         .exclude(decided__contains=F("seen_devices"), decided__contained_by=F("seen_devices"))
         .order_by("node__name", "seen_name")
@@ -127,18 +128,19 @@ def _on_other_devices(cluster_id: int) -> Iterator[Drift]:
         said = f"its annotations name {named}, and what was decided is {', '.join(decided)}"
         device = next((uuid for uuid in decided if uuid not in pod["seen_devices"]), decided[0])
         yield Drift(
-            "other-device", pod["node__name"], device, f"Pod {holder}: {said}",
+            pod["cluster_id"], "other-device", pod["node__name"], device, f"Pod {holder}: {said}",
             frozenset({pod["namespace"]}), (holder,),
         )  # fmt: skip
 
 
-def _misplaced(cluster_id: int) -> Iterator[Drift]:
-    strayed = _bound(cluster_id).exclude(seen_node=F("node__name")).order_by("node__name", "seen_name", "device_uuid")
-    columns = ("node__name", "namespace", "seen_name", "seen_node", "device_uuid")
-    for node, namespace, name, seen_on, device in strayed.distinct("node__name", "seen_name").values_list(*columns):
+def _misplaced(clusters: Collection[int]) -> Iterator[Drift]:
+    pod = ("node__name", "cluster_id", "seen_name")
+    strayed = _bound(clusters).exclude(seen_node=F("node__name")).order_by(*pod, "device_uuid").distinct(*pod)
+    columns = ("cluster_id", "node__name", "namespace", "seen_name", "seen_node", "device_uuid")
+    for cluster, node, namespace, name, seen_on, device in strayed.values_list(*columns):
         holder = f"{namespace}/{name}"
         said = f"it is on node {seen_on}, but its devices were decided on {node}"
-        yield Drift("misplaced", node, device, f"Pod {holder}: {said}", frozenset({namespace}), (holder,))
+        yield Drift(cluster, "misplaced", node, device, f"Pod {holder}: {said}", frozenset({namespace}), (holder,))
 
 
 def _device_drift(device: Device) -> Drift:
@@ -151,6 +153,7 @@ def _device_drift(device: Device) -> Drift:
     else:
         kind, said = "overcommitted", _over(device)
     return Drift(
+        device.node.cluster_id,
         kind,
         device.node.name,
         device.uuid,
@@ -179,10 +182,10 @@ def _over(device: Device) -> str:
     return f"more is held than it has: {', '.join(parts)}"
 
 
-def latest_samples(cluster_id: int, now: datetime) -> QuerySet[DeviceSample]:
+def latest_samples(clusters: Collection[int], now: datetime) -> QuerySet[DeviceSample]:
     """The last sample of each device that still says something of now; devices without one are absent."""
     recent = DeviceSample.objects.filter(
-        device__node__cluster_id=cluster_id, resolution=Resolution.RAW, at__gte=now - STALE_AFTER
+        device__node__cluster_id__in=clusters, resolution=Resolution.RAW, at__gte=now - STALE_AFTER
     )
     return recent.order_by("device_id", "-at").distinct("device_id").select_related("device__node")
 

@@ -15,11 +15,11 @@ Shape = serializers.Serializer[Any]
 SOURCES: Final = ["live", "rows"]
 
 
-class _ShareField(serializers.JSONField):
+class ShareField(serializers.JSONField):
     """Kueue's dominant resource share: a number, or "Infinity" for one that borrows with weight 0."""
 
 
-extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string", "enum": ["Infinity"]}]})(_ShareField)
+extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string", "enum": ["Infinity"]}]})(ShareField)
 
 
 class CellSerializer(Shape):
@@ -55,7 +55,7 @@ class TreeQueueSerializer(Shape):
     inadmissible = serializers.IntegerField(help_text="Looked at in vain, until something changes.")
     reserving = serializers.IntegerField()
     admitted = serializers.IntegerField()
-    weighted_share = _ShareField()
+    weighted_share = ShareField()
     usage = CellSerializer(many=True)
 
 
@@ -63,7 +63,7 @@ class TreeCohortSerializer(Shape):
     """A cohort in the tree."""
 
     name = serializers.CharField()
-    weighted_share = _ShareField()
+    weighted_share = ShareField()
     usage = CohortCellSerializer(many=True)
     cohorts = serializers.SerializerMethodField()
     cluster_queues = TreeQueueSerializer(many=True)

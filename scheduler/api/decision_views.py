@@ -18,7 +18,8 @@ _DECISION_FIELDS: Final = (
     "cluster_queue_name", "reason", "message", "detail",
 )  # fmt: skip
 _CYCLE_FIELDS: Final = (
-    "id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted", "inadmissible",
+    "id", "cluster_id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted",
+    "inadmissible",
 )  # fmt: skip
 
 
@@ -44,6 +45,7 @@ class SchedulingCycleSerializer(serializers.Serializer[Any]):
     """One cycle that decided something."""
 
     id = serializers.IntegerField()
+    cluster = serializers.CharField()
     epoch = serializers.IntegerField()
     number = serializers.IntegerField()
     started_at = serializers.DateTimeField()
@@ -102,11 +104,13 @@ class SchedulingCycleListView(ClusterView):
 
     serializer_class = SchedulingCycleSerializer
     queryset = SchedulingCycle.objects.all()
+    spans_clusters = True
     keyset = ("-id",)
 
     @extend_schema(responses=SchedulingCycleSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The cycles that decided something; for those who may see everything."""
-        self.access.require("view", "SchedulingCycle")
-        found = SchedulingCycle.objects.filter(cluster=self.cluster)
-        return self.get_paginated_response(self.paginate_queryset(found.values(*_CYCLE_FIELDS)))
+        for cluster in self.reach.clusters:
+            self.reach.access(cluster.pk).require("view", "SchedulingCycle")
+        page = self.paginate_queryset(SchedulingCycle.objects.filter(self.reach.rows()).values(*_CYCLE_FIELDS)) or []
+        return self.get_paginated_response([{**row, "cluster": self.reach.name(row.pop("cluster_id"))} for row in page])

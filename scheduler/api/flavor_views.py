@@ -8,7 +8,7 @@ from queues.api import configuration_serializers as shapes
 from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.serializers import Shape
 from queues.models import ResourceFlavor
-from scheduler.store.flavor_capacities import capacities, followers
+from scheduler.store.flavor_capacities import capacities_of, followers_of
 from scheduling.devices.capacity import FlavorCapacity
 
 
@@ -53,13 +53,14 @@ class _ResourceFlavors(KindView):
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With what their nodes have."""
-        found, following = capacities(self.cluster, rows), followers(self.cluster)
+        clusters = self.reach.clusters
+        found, following = capacities_of(clusters, rows), followers_of(clusters)
         return [
             body
             | {
                 "capacity": [
-                    _json(each) | {"followed_by": following.get((row.name, each.resource), [])}
-                    for each in found.get(row.name, ())
+                    _json(each) | {"followed_by": following.get((row.cluster_id, row.name, each.resource), [])}
+                    for each in found.get((row.cluster_id, row.name), ())
                 ]
             }
             for row, body in zip(rows, super().render(rows), strict=True)
@@ -68,6 +69,8 @@ class _ResourceFlavors(KindView):
 
 class ResourceFlavorListView(_ResourceFlavors, KindListView):
     """`resource-flavors/`."""
+
+    spans_clusters = True
 
 
 class ResourceFlavorView(_ResourceFlavors, EditView):

@@ -15,7 +15,7 @@ from queues.api.filters import LocalQueueFilter
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.owners import queues_below
 from queues.services.visibility import visibilities_of, visibility_of
-from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
+from scheduler.api.cohort_tree import CellSerializer, CohortTreeSerializer, ShareField, cohort_tree
 from scheduler.api.queue_status import Numbers, local_queue_reason, numbers_of, read_numbers
 from scheduling.model.vocabulary import ConditionStatus
 
@@ -28,11 +28,20 @@ _LOCAL_COUNTS: Final = """
     WHERE cluster_id = ANY (%s) AND status <> 'Finished' AND namespace = ANY (%s) GROUP BY 1, 2, 3
 """
 
+_NO_WORKLOADS: Final = {"pending": 0, "reserving": 0, "admitted": 0}
+
+
+class ClusterQueueStatusSerializer(shapes.serializer_of("ClusterQueue", with_status=True)):  # type: ignore[misc]  # made of the kind
+    """A ClusterQueue, and what is used of its quota."""
+
+    weighted_share = ShareField(read_only=True)
+    usage = CellSerializer(many=True, read_only=True)
+
 
 class _ClusterQueues(KindView):
     kind = "ClusterQueue"
     queryset = ClusterQueue.objects.prefetch_related("resource_groups__quotas")
-    serializer_class = shapes.serializer_of("ClusterQueue", with_status=True)
+    serializer_class = ClusterQueueStatusSerializer
 
     def visible(self) -> QuerySet[Any]:
         """All of them, or those that the user's LocalQueues lead to."""
@@ -65,16 +74,20 @@ class _Cohorts(KindView):
 
     def visible(self) -> QuerySet[Any]:
         """All of them, or those above the queues that the user's LocalQueues lead to."""
-        rows = self.get_queryset().filter(cluster=self.cluster)
-        visibility = visibility_of(self.access, self.cluster)
-        if visibility.cluster_queues is None:
-            return rows
-        numbers = read_numbers(self.cluster)
-        return rows.filter(name__in=visibility.cohorts(numbers.cluster_queues, numbers.cohorts) or ())
+        seen = visibilities_of(self.reach)
+        tenancies = [row for row in self.reach.clusters if seen[row.pk].cluster_queues is not None]
+        numbers = numbers_of(tenancies)
+        above = {
+            pk: visibility.cohorts(numbers[pk].cluster_queues, numbers[pk].cohorts) if pk in numbers else None
+            for pk, visibility in seen.items()
+        }
+        return self.get_queryset().filter(self.reach.rows("name", above))
 
 
 class CohortListView(_Cohorts, KindListView):
     """`cohorts/`."""
+
+    spans_clusters = True
 
 
 class CohortView(_Cohorts, EditView):
@@ -108,10 +121,9 @@ class _LocalQueues(KindView):
         """With whether each leads anywhere."""
         numbers = numbers_of(self.reach.clusters)
         counts = self._counts({row.namespace for row in rows})
-        none = {"pending": 0, "reserving": 0, "admitted": 0}
         return [
             found
-            | counts.get((row.cluster_id, row.namespace, row.name), none)
+            | counts.get((row.cluster_id, row.namespace, row.name), _NO_WORKLOADS)
             | {"conditions": [_active(row, *local_queue_reason(row, numbers[row.cluster_id]))]}
             for row, found in zip(rows, super().render(rows), strict=True)
         ]
@@ -141,12 +153,14 @@ def _queue_status(row: ClusterQueue, numbers: Numbers) -> dict[str, Any]:
     entry = numbers.cluster_queues.get(row.name)
     if entry is None:  # made so lately that the scheduler has not seen it
         condition = _active(row, False, "Pending", "The scheduler has not looked at it yet")
-        return {"pending": 0, "reserving": 0, "admitted": 0, "conditions": [condition]}
+        return {**_NO_WORKLOADS, "conditions": [condition], "weighted_share": 0, "usage": []}
     return {
         "pending": entry["pending"] + entry["inadmissible"],
         "reserving": entry["reserving"],
         "admitted": entry["admitted"],
         "conditions": [_active(row, entry["active"], entry["reason"], entry["message"])],
+        "weighted_share": entry["weighted_share"],
+        "usage": entry["usage"],
     }
 
 

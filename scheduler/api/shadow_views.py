@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from queues.services.visibility import Reader
+from queues.services.visibility import readers_of
 from scheduler.models import ShadowCount, ShadowDifference
 from scheduling.shadow import Act, Verdict
 
@@ -22,7 +22,7 @@ _COUNTS: Final = (
     "agreed", "differed", "their_reservations", "our_reservations", "their_preemptions", "our_preemptions",
     "unfinished",
 )  # fmt: skip
-_FIELDS: Final = ("id", "at", "namespace", "workload_name", "workload_uid", "verdict", "theirs", "ours")
+_FIELDS: Final = ("id", "cluster_id", "at", "namespace", "workload_name", "workload_uid", "verdict", "theirs", "ours")
 _MAX_HOURS: Final = 24 * 31
 _HOURLY_FROM: Final = 6
 """Hours from which on a point stands for an hour, not a minute."""
@@ -77,6 +77,7 @@ class ShadowDifferenceSerializer(serializers.Serializer[Any]):
     """A workload of which the two schedulers made something else."""
 
     id = serializers.IntegerField()
+    cluster = serializers.CharField()
     at = serializers.DateTimeField()
     namespace = serializers.CharField()
     workload_name = serializers.CharField()
@@ -128,21 +129,20 @@ class ShadowDifferenceListView(ClusterView):
 
     serializer_class = ShadowDifferenceSerializer
     queryset = ShadowDifference.objects.all()
+    spans_clusters = True
     filterset_class = ShadowDifferenceFilter
     keyset = ("-id",)
 
     @extend_schema(responses=ShadowDifferenceSerializer(many=True))
     def get(self, request: Request) -> Response:
         """Where the schedulers differed on workloads of the namespaces that the user may see, the newest first."""
-        found = ShadowDifference.objects.filter(cluster=self.cluster)
-        namespaces = self.access.visible_namespaces()
-        if namespaces is not None:
-            found = found.filter(namespace__in=namespaces)
+        found = ShadowDifference.objects.filter(self.reach.rows_in_namespaces())
         page = self.paginate_queryset(self.filter_queryset(found).values(*_FIELDS)) or []
-        reader = Reader(self.access, self.cluster)
+        readers = readers_of(self.reach)
         for row in page:
+            row["cluster"] = self.reach.name(row.pop("cluster_id"))
             for side in ("theirs", "ours"):
-                row[side]["message"] = reader.message(row[side]["message"])
+                row[side]["message"] = readers[row["cluster"]].message(row[side]["message"])
         return self.get_paginated_response(page)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from django.db.models import Sum
+from django.db.models import Q, Sum
+from django.db.models.functions import Coalesce
 
 from accounts.models import Cluster
 from gpus.manifests import configured_vendors
@@ -14,41 +16,61 @@ from gpus.vendors import VENDORS
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, FlavorQuota, ResourceFlavor
 from scheduler.store.configuration import read_configuration
-from scheduler.store.nodes import read_nodes
+from scheduler.store.nodes import read_nodes_of
 from scheduling.devices.capacity import FlavorCapacity, flavor_capacity
 from scheduling.model.node import Node
 
 
 def capacities(cluster: Cluster, flavors: Iterable[ResourceFlavor]) -> dict[str, list[FlavorCapacity]]:
     """Flavor -> its resources; empty while no node is known, as then nothing can be said."""
-    nodes = [_with_others(row, node) for row, node in read_nodes(cluster.pk)]
+    return {name: found for (_, name), found in capacities_of([cluster], flavors).items()}
+
+
+def capacities_of(
+    clusters: Sequence[Cluster], flavors: Iterable[ResourceFlavor]
+) -> dict[tuple[int, str], list[FlavorCapacity]]:
+    """(cluster, flavor) -> its resources, without flavors of clusters of which no node is known. Clusters by their
+    keys; as many queries for several as for one."""
+    nodes: dict[int, list[Node]] = defaultdict(list)
+    for row, node in read_nodes_of([cluster.pk for cluster in clusters]):
+        nodes[row.cluster_id].append(_with_others(row, node))
     if not nodes:
         return {}
-    vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
-    promised: dict[str, dict[str, int]] = {}
-    quotas = FlavorQuota.objects.filter(resource_group__cluster_queue__cluster=cluster) | FlavorQuota.objects.filter(
-        resource_group__cohort__cluster=cluster
-    )
-    sums = quotas.order_by().values_list("flavor", "resource").annotate(total=Sum("nominal_quota"))
-    for flavor, resource, total in sums:
-        promised.setdefault(flavor, {})[resource] = int(total)
+    known = {cluster.pk: cluster for cluster in clusters if cluster.pk in nodes}
+    vendors = {
+        pk: configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+        for pk, cluster in known.items()
+    }
+    rules = {pk: read_configuration(cluster.configuration).transformations for pk, cluster in known.items()}
+    promised = _promised(list(known))
     kind = KINDS["ResourceFlavor"]
-    rules = read_configuration(cluster.configuration).transformations
     return {
-        row.name: flavor_capacity(kind.core_value(row), nodes, promised.get(row.name, {}), vendors, rules)
+        (pk, row.name): flavor_capacity(kind.core_value(row), nodes[pk], promised[pk, row.name], vendors[pk], rules[pk])
         for row in flavors
+        if (pk := row.cluster_id) in known
     }
 
 
-def followers(cluster: Cluster) -> dict[tuple[str, str], list[dict[str, str]]]:
-    """(flavor, resource) -> whose quota of it follows the nodes, and how."""
-    found: dict[tuple[str, str], list[dict[str, str]]] = {}
+def _promised(cluster_ids: Sequence[int]) -> dict[tuple[int, str], dict[str, int]]:
+    """(cluster, flavor) -> resource -> the sum of all quotas."""
+    queues, cohorts = "resource_group__cluster_queue__cluster", "resource_group__cohort__cluster"
+    quotas = FlavorQuota.objects.filter(Q(**{f"{queues}__in": cluster_ids}) | Q(**{f"{cohorts}__in": cluster_ids}))
+    sums = quotas.order_by().values_list(Coalesce(queues, cohorts), "flavor", "resource")
+    found: dict[tuple[int, str], dict[str, int]] = defaultdict(dict)
+    for cluster, flavor, resource, total in sums.annotate(total=Sum("nominal_quota")):
+        found[cluster, flavor][resource] = int(total)
+    return found
+
+
+def followers_of(clusters: Sequence[Cluster]) -> dict[tuple[int, str, str], list[dict[str, str]]]:
+    """(cluster, flavor, resource) -> whose quota of it follows the nodes, and how."""
+    found: dict[tuple[int, str, str], list[dict[str, str]]] = {}
     for model in (Cohort, ClusterQueue):
-        rows = model.objects.filter(cluster=cluster).exclude(node_quotas=[]).order_by("name")
-        for name, stated in rows.values_list("name", "node_quotas"):
+        rows = model.objects.filter(cluster__in=clusters).exclude(node_quotas=[]).order_by("name")
+        for cluster, name, stated in rows.values_list("cluster_id", "name", "node_quotas"):
             for cell in stated:
                 entry = {"kind": model.__name__, "name": name, "share": cell["share"], "headroom": cell["headroom"]}
-                found.setdefault((cell["flavor"], cell["resource"]), []).append(entry)
+                found.setdefault((cluster, cell["flavor"], cell["resource"]), []).append(entry)
     return found
 
 

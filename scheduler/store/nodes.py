@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from gpus.annotations import count_scores
 from gpus.models import AllocationSource, DeviceAllocation
@@ -16,7 +16,12 @@ from scheduling.model.selectors import Taint
 
 def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[NodeModel, Node]]:
     """The nodes of a cluster, or those named, each with its row (and the row's devices prefetched)."""
-    rows = NodeModel.objects.filter(cluster_id=cluster_id)
+    return read_nodes_of([cluster_id], ids)
+
+
+def read_nodes_of(cluster_ids: Sequence[int], ids: Iterable[int] | None = None) -> list[tuple[NodeModel, Node]]:
+    """The same of clusters, in as many queries for several as for one."""
+    rows = NodeModel.objects.filter(cluster_id__in=cluster_ids)
     if ids is not None:
         rows = rows.filter(pk__in=list(ids))
     found: dict[int, list[DeviceAllocation]] = {}

@@ -76,3 +76,19 @@ export async function answer<Body>(call: Promise<{ data?: Body }>): Promise<Body
 export function after(cursor: string | null): { after?: string } {
   return cursor === null ? {} : { after: cursor };
 }
+
+const MAX_PAGE = 1000;
+
+/** All rows of a list, page by page. */
+export async function everyRow<Row>(
+  read: (page: { after?: string; limit: number }) => Promise<{ results: Row[]; next: string | null }>,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  let cursor: string | null = null;
+  do {
+    const page = await read({ ...after(cursor), limit: MAX_PAGE });
+    rows.push(...page.results);
+    cursor = page.next;
+  } while (cursor !== null);
+  return rows;
+}

@@ -1,7 +1,22 @@
 /** What is computed or measured about devices; what they hold comes by the live stream. */
-import { queryOptions } from "@tanstack/react-query";
-import { answer, api } from "./client";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { answer, api, everyRow } from "./client";
+import { SEVERAL_RENEW_MS } from "./cluster";
+import type { Device } from "./types";
 import type { WorkloadReference } from "./workloads";
+
+/** The devices of several clusters, which no live stream tells of. */
+export function devicesQuery(clusters: string) {
+  return queryOptions({
+    queryKey: ["devices", clusters] as const,
+    queryFn: ({ signal }) =>
+      everyRow<Device>((page) =>
+        answer(api.GET("/api/v1/devices/", { params: { query: { cluster: clusters, ...page } }, signal })),
+      ),
+    placeholderData: keepPreviousData,
+    refetchInterval: SEVERAL_RENEW_MS,
+  });
+}
 
 /** Where devices are idle, and how much of that nobody could use. */
 export function fragmentationQuery(cluster: string) {

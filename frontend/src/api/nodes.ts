@@ -1,9 +1,8 @@
 /** Nodes: whether each can take pods, what is asked of it and who runs there. What its devices hold comes by the live stream. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { after, answer, api } from "./client";
-import type { Node, Page } from "./types";
+import { after, answer, api, everyRow } from "./client";
+import type { Node } from "./types";
 
-const MAX_PAGE = 1000;
 const PODS_PAGE = 100;
 const RENEW_MS = 15_000;
 
@@ -16,17 +15,10 @@ export const nodeKeys = {
 export function nodesQuery(cluster: string) {
   return queryOptions({
     queryKey: [...nodeKeys.all(cluster), "list"] as const,
-    queryFn: async ({ signal }) => {
-      const nodes: Node[] = [];
-      let cursor: string | null = null;
-      do {
-        const params = { query: { cluster, ...after(cursor), limit: MAX_PAGE } };
-        const page: Page<Node> = await answer(api.GET("/api/v1/nodes/", { params, signal }));
-        nodes.push(...page.results);
-        cursor = page.next;
-      } while (cursor !== null);
-      return nodes;
-    },
+    queryFn: ({ signal }) =>
+      everyRow<Node>((page) =>
+        answer(api.GET("/api/v1/nodes/", { params: { query: { cluster, ...page } }, signal })),
+      ),
     refetchInterval: RENEW_MS,
   });
 }

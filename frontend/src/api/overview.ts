@@ -1,8 +1,8 @@
 /** The state of the scheduler itself, and all clusters at a glance. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { after, answer, api } from "./client";
+import { answer, api, everyRow } from "./client";
 import { SEVERAL_RENEW_MS } from "./cluster";
-import type { ClusterOverview, Page } from "./types";
+import type { ClusterOverview } from "./types";
 
 export function overviewQuery(cluster: string) {
   const params = { query: { cluster } };
@@ -13,25 +13,19 @@ export function overviewQuery(cluster: string) {
   });
 }
 
-const MAX_PAGE = 1000;
-
 /** A line for each of these clusters. */
 export function clusterOverviewsQuery(clusters: string) {
   return queryOptions({
     queryKey: ["cluster-overviews", clusters] as const,
-    queryFn: async ({ signal }) => {
-      const lines: ClusterOverview[] = [];
-      let cursor: string | null = null;
-      do {
-        const params = { query: { cluster: clusters, ...after(cursor), limit: MAX_PAGE } };
-        const page: Page<ClusterOverview> = await answer(
-          api.GET("/api/v1/cluster-overviews/", { params, signal }),
-        );
-        lines.push(...page.results);
-        cursor = page.next;
-      } while (cursor !== null);
-      return lines;
-    },
+    queryFn: ({ signal }) =>
+      everyRow<ClusterOverview>((page) =>
+        answer(
+          api.GET("/api/v1/cluster-overviews/", {
+            params: { query: { cluster: clusters, ...page } },
+            signal,
+          }),
+        ),
+      ),
     placeholderData: keepPreviousData,
     refetchInterval: SEVERAL_RENEW_MS,
   });

@@ -1,6 +1,7 @@
 /** ClusterQueues, LocalQueues and the names to choose from. */
-import { queryOptions } from "@tanstack/react-query";
-import { ApiError, answer, api } from "./client";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { ApiError, answer, api, everyRow } from "./client";
+import { SEVERAL_RENEW_MS } from "./cluster";
 import type { ClusterQueue, Cohort, LocalQueue, Page } from "./types";
 
 const MAX_NAMES = 1000;
@@ -16,6 +17,22 @@ export function clusterQueueQuery(cluster: string, name: string) {
     queryKey: clusterQueueKeys.detail(cluster, name),
     queryFn: async ({ signal }) =>
       (await answer(api.GET("/api/v1/cluster-queues/{name}/", { params, signal }))) as ClusterQueue,
+  });
+}
+
+/** The ClusterQueues of several clusters, which no live stream tells of. */
+export function clusterQueuesQuery(clusters: string) {
+  return queryOptions({
+    queryKey: [...clusterQueueKeys.all(clusters), "list"] as const,
+    queryFn: ({ signal }) =>
+      everyRow<ClusterQueue>(
+        async (page) =>
+          (await answer(
+            api.GET("/api/v1/cluster-queues/", { params: { query: { cluster: clusters, ...page } }, signal }),
+          )) as Page<ClusterQueue>,
+      ),
+    placeholderData: keepPreviousData,
+    refetchInterval: SEVERAL_RENEW_MS,
   });
 }
 

@@ -1449,8 +1449,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The devices that drivers publish for claims (DRA), by node and name
-         * @description The devices that drivers publish for claims (DRA), by node and name.
+         * The devices that drivers publish for claims (DRA), by cluster, node and name
+         * @description The devices that drivers publish for claims (DRA), by cluster, node and name.
          */
         get: operations["published_devices_list"];
         put?: never;
@@ -2710,6 +2710,16 @@ export interface components {
             used: number;
             borrowed: number;
         };
+        /** @description Quota and usage of a resource in a flavor of a ClusterQueue; integers in base units (cpu in milli). */
+        CellRequest: {
+            flavor: string;
+            resource: string;
+            nominal: number;
+            borrowing_limit: number | null;
+            lending_limit: number | null;
+            used: number;
+            borrowed: number;
+        };
         /** @description The workloads that an action changed, and those that it does not apply to. */
         Changed: {
             changed: components["schemas"]["Key"][];
@@ -2803,7 +2813,7 @@ export interface components {
             /** @description null: there is no quota. */
             scarcest: components["schemas"]["Scarcest"] | null;
         };
-        /** @description A ClusterQueue. */
+        /** @description A ClusterQueue, and what is used of its quota. */
         ClusterQueueStatus: {
             readonly pending: number;
             readonly reserving: number;
@@ -2847,8 +2857,10 @@ export interface components {
             preemption_protection?: components["schemas"]["PreemptionProtection"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuota"][];
+            readonly weighted_share: number | "Infinity";
+            readonly usage: components["schemas"]["Cell"][];
         };
-        /** @description A ClusterQueue. */
+        /** @description A ClusterQueue, and what is used of its quota. */
         ClusterQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -3205,6 +3217,7 @@ export interface components {
          *     listed.
          */
         DeviceUsage: {
+            cluster: string;
             uuid: string;
             node: string;
             /** Format: date-time */
@@ -3216,6 +3229,7 @@ export interface components {
         };
         /** @description Where what the cluster says and what was decided part ways. */
         Drift: {
+            cluster: string;
             kind: components["schemas"]["DriftKindEnum"];
             node: string;
             device: string;
@@ -4521,7 +4535,7 @@ export interface components {
             /** @description Draining cordons; opening ends it. */
             draining?: boolean;
         };
-        /** @description A ClusterQueue. */
+        /** @description A ClusterQueue, and what is used of its quota. */
         PatchedClusterQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -5238,6 +5252,7 @@ export interface components {
         };
         /** @description A device of a ResourceSlice. */
         PublishedDevice: {
+            cluster: string;
             driver: string;
             pool: string;
             name: string;
@@ -5734,6 +5749,7 @@ export interface components {
         /** @description One cycle that decided something. */
         SchedulingCycle: {
             id: number;
+            cluster: string;
             epoch: number;
             number: number;
             /** Format: date-time */
@@ -5755,6 +5771,7 @@ export interface components {
         ScopeEnum: "metrics" | "read" | "submit" | "administer";
         /** @description An object of Kueue in the cluster that is not as ours, and why. */
         ServedObjectProblem: {
+            cluster: string;
             kind: string;
             namespace: string;
             name: string;
@@ -5820,6 +5837,7 @@ export interface components {
         /** @description A workload of which the two schedulers made something else. */
         ShadowDifference: {
             id: number;
+            cluster: string;
             /** Format: date-time */
             at: string;
             namespace: string;
@@ -10590,7 +10608,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -12206,7 +12224,7 @@ export interface operations {
     device_usage_list: {
         parameters: {
             query?: {
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
             };
             header?: never;
@@ -12766,7 +12784,7 @@ export interface operations {
     drift_list: {
         parameters: {
             query?: {
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
             };
             header?: never;
@@ -22182,7 +22200,7 @@ export interface operations {
     published_devices_list: {
         parameters: {
             query?: {
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 driver?: string;
                 node?: string;
@@ -22455,7 +22473,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -26126,7 +26144,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -26227,7 +26245,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -27201,7 +27219,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;

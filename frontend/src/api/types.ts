@@ -34,6 +34,7 @@ export type Cohort = Whole<Schemas["Cohort"]>;
 export type ResourceFlavor = Whole<Schemas["ResourceFlavor"]>;
 export type Topology = Schemas["Topology"];
 export type Node = Schemas["PlacedNode"];
+export type Device = Schemas["Device"];
 export type NodeDetail = Schemas["PlacedNodeDetail"];
 export type NodePod = Schemas["NodePod"];
 export type PublishedDevice = Schemas["PublishedDevice"];

@@ -118,8 +118,9 @@ export function NodeLink({ name, ...look }: Look & { name: string }) {
 
 /** The page of GPUs with the device opened. */
 export function DeviceLink({ node, uuid, label }: { node: string; uuid: string; label: string }) {
+  const { search } = useRowCluster();
   return (
-    <TextLink to="/gpus" search={{ node, device: uuid }} fz="inherit" title={uuid}>
+    <TextLink to="/gpus" search={{ ...search, node, device: uuid }} fz="inherit" title={uuid}>
       {label}
     </TextLink>
   );

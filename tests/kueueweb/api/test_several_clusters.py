@@ -9,36 +9,60 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Cluster, ClusterMode, Role, RoleBinding
+from accounts.roll_up import Resolution
 from accounts.services.tokens import create_token
-from gpus.models import Device, DeviceAllocation, Node
-from queues.models import Workload
-from scheduler.models import Decision, Lease
+from gpus.models import AllocationSource, Device, DeviceAllocation, DeviceSample, Node
+from queues.models import ServedObject, Topology, Workload
+from queues.services.cluster_objects import store_cluster_objects
+from scheduler.models import Decision, Lease, SchedulingCycle, ShadowDifference
 from tests.api_client import SchemaClient
+from tests.claim_objects import claim, driver_class, resource_slice
 from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
 from tests.users import client_of, make_user
 
-LISTS = ("workloads", "cluster-queues", "local-queues", "nodes", "devices", "device-allocations", "decisions")
+LISTS = (
+    "workloads", "cluster-queues", "cohorts", "local-queues", "resource-flavors", "topologies", "nodes", "devices",
+    "device-allocations", "decisions", "shadow/differences", "served-objects/problems",
+)  # fmt: skip
+WHOLE_LISTS = ("drift", "device-usage", "published-devices")
 PREEMPTED = "Preempted other/w0 (InClusterQueue)"
 
 
 def fill(cluster: Cluster) -> None:
     """A row for each list, of the namespaces `team` and `other`; their names are the same in each cluster."""
+    Topology.objects.create(cluster=cluster, name="racks", levels=["rack"], created_at=START)
+    ServedObject.objects.create(cluster=cluster, kind="ClusterQueue", name="main", problem="refused")
+    for published in (driver_class(), resource_slice("node-0", 1), claim("held", [("node-0", "gpu-0")])):
+        metadata = published["metadata"]
+        key = (metadata.get("namespace", ""), metadata["name"])
+        store_cluster_objects(cluster, published["kind"], {key: published}, gone=())
     make_cohort(cluster, "all")
     make_cluster_queue(cluster, "main", {"gpu": {"cpu": 4_000}, "spot": {"cpu": 8_000}}, cohort_name="all")
     make_cluster_queue(cluster, "hidden", {"gpu": {"cpu": 1_000}}, local_queue="", cohort_name="all")
     node = make_node(cluster, "node-0", [{"uuid": f"GPU-{cluster.name}", "used_slots": 1}])
+    device = Device.objects.get(node=node)
+    DeviceSample.objects.create(device=device, at=timezone.now(), resolution=Resolution.RAW, memory_used_mib=7)
     for index, namespace in enumerate(("team", "other")):
         workload = make_workload(cluster, f"w{index}", namespace=namespace, cluster_queue_name="main")
         DeviceAllocation.objects.create(
             cluster=cluster,
             node=node,
-            device=Device.objects.get(node=node),
+            device=device,
             device_uuid=f"GPU-{cluster.name}",
             workload=workload,
             memory_mib=1,
             cores_percent=1,
             created_at=START,
         )
+        found = {"source": AllocationSource.EXTERNAL, "namespace": namespace, "pod_name": "stray"}
+        DeviceAllocation.objects.create(
+            cluster=cluster, node=node, device_uuid="GPU-?", memory_mib=1, cores_percent=1, created_at=START, **found
+        )
+        choice = {"act": "Preempt", "cluster_queue": "main", "flavors": [], "reason": "Preempted", "message": PREEMPTED}
+        ShadowDifference.objects.create(
+            cluster=cluster, at=START, namespace=namespace, workload_name=workload.name, workload_uid=workload.uid,
+            verdict="OnlyTheirs", theirs=choice, ours=choice,
+        )  # fmt: skip
         Decision.objects.create(
             id=workload.pk,
             decided_at=START,
@@ -93,6 +117,66 @@ def test_every_list_answers_of_several_clusters(two: tuple[Cluster, Cluster]) ->
         both = rows(alice, noun)
         assert sorted(map(key, both)) == sorted(map(key, east + west)), noun
         assert both == rows(alice, noun, "cluster=west,east"), noun
+
+
+def test_lists_that_are_given_whole_answer_of_several_clusters(two: tuple[Cluster, Cluster]) -> None:
+    alice, tenant = client_of(make_user("alice")), bound("tina", (Role.SUBMITTER, "team", "west"))
+    for noun in WHOLE_LISTS:
+        east, west = rows(alice, noun, "cluster=east"), rows(alice, noun, "cluster=west")
+        assert {row["cluster"] for row in east} == {"east"}, noun
+        assert rows(alice, noun) == east + west, noun
+        assert rows(tenant, noun) == rows(tenant, noun, "cluster=west"), noun
+        assert {row["cluster"] for row in rows(tenant, noun)} == {"west"}, noun
+        assert tenant.get(f"/api/v1/{noun}/?cluster=east,west").status_code == 403, noun
+
+
+def test_drift_and_claims_name_no_other_tenants(two: tuple[Cluster, Cluster]) -> None:
+    """Who sees all of one cluster and a namespace of another reads both so, in one answer."""
+    mixed = bound("mia", (Role.VIEWER, "", "east"), (Role.VIEWER, "other", "west"))
+    strays = [(row["cluster"], *row["holders"]) for row in rows(mixed, "drift") if row["kind"] == "unknown-device"]
+    assert strays == [("east", "team/stray"), ("east", "other/stray"), ("west",), ("west", "other/stray")]
+    claims = [(row["cluster"], row["claim"]) for row in rows(mixed, "published-devices")]
+    assert claims == [("east", "team/held"), ("west", "another namespace")]
+    texts = [(row["cluster"], row["theirs"]["message"]) for row in rows(mixed, "shadow/differences")]
+    assert sorted(set(texts)) == [("east", PREEMPTED), ("west", PREEMPTED)], "other/w0 is of a namespace of theirs"
+
+
+def test_a_flavor_has_the_nodes_and_the_quota_of_its_own_cluster(two: tuple[Cluster, Cluster]) -> None:
+    east, west = two
+    make_cluster_queue(east, "more", {"gpu": {"cpu": 2_000}}, local_queue="more")
+    DeviceAllocation.objects.filter(cluster=west).delete()
+    Node.objects.filter(cluster=west).delete()
+    found = {(row["cluster"], row["name"]): row for row in rows(client_of(make_user("alice")), "resource-flavors")}
+    assert set(found) == {("east", "gpu"), ("east", "spot"), ("west", "gpu"), ("west", "spot")}
+    [cpu] = [each for each in found["east", "gpu"]["capacity"] if each["resource"] == "cpu"]
+    assert cpu["promised"] == 7_000
+    assert found["west", "gpu"]["capacity"] == [], "none of its nodes is known"
+
+
+def test_queues_say_what_is_used_of_their_quota(two: tuple[Cluster, Cluster]) -> None:
+    held = Workload.objects.get(cluster=two[0], name="w0")
+    Workload.objects.filter(pk=held.pk).update(status="Admitted", quota_reserved_at=START, admitted_at=START)
+    held.pod_sets.update(flavors={"cpu": "gpu"}, resource_usage={"cpu": 3_000})
+    used = {
+        (row["cluster"], row["name"], cell["flavor"]): (cell["used"], cell["nominal"])
+        for row in rows(client_of(make_user("alice")), "cluster-queues")
+        for cell in row["usage"]
+    }
+    assert used["east", "main", "gpu"] == (3_000, 4_000)
+    assert used["west", "main", "gpu"] == (0, 4_000)
+
+
+def test_cycles_of_several_clusters_are_for_who_sees_all_of_each(two: tuple[Cluster, Cluster]) -> None:
+    for cluster in two:
+        SchedulingCycle.objects.create(
+            cluster=cluster, epoch=1, number=1, started_at=START, duration_seconds=1, heads=1, admitted=1, preempted=0,
+            inadmissible=0,
+        )  # fmt: skip
+    found = rows(client_of(make_user("alice")), "scheduling-cycles")
+    assert sorted(row["cluster"] for row in found) == ["east", "west"]
+    mixed = bound("mia", (Role.VIEWER, "", "east"), (Role.VIEWER, "team", "west"))
+    assert mixed.get("/api/v1/scheduling-cycles/?cluster=*").status_code == 403
+    assert [row["cluster"] for row in rows(mixed, "scheduling-cycles", "cluster=east")] == ["east"]
 
 
 def key(row: dict[str, Any]) -> str:
@@ -182,7 +266,7 @@ def test_what_names_no_clusters_is_refused(two: tuple[Cluster, Cluster]) -> None
 def test_what_is_of_one_cluster_says_so(two: tuple[Cluster, Cluster]) -> None:
     alice = client_of(make_user("alice"))
     asked = "east,west"
-    for address in ("cohorts/tree/", "workloads/team/w0/", "fragmentation/", "resource-flavors/"):
+    for address in ("cohorts/tree/", "workloads/team/w0/", "fragmentation/", "resource-flavors/gpu/", "shadow/"):
         response = alice.get(f"/api/v1/{address}?cluster={asked}")
         assert (response.status_code, response.json()["errors"][0]["path"]) == (400, "cluster"), address
     written = alice.post(f"/api/v1/workloads/?cluster={asked}", {"namespace": "team", "name": "new", "pod_sets": []})
@@ -252,7 +336,7 @@ def test_more_clusters_are_not_more_queries(two: tuple[Cluster, Cluster]) -> Non
     def counts() -> dict[tuple[str, str], int]:
         found = {}
         for who, client in (("alice", alice), ("tina", tenant)):
-            for noun in (*LISTS, "namespaces", "workloads/counts", "cluster-overviews"):
+            for noun in (*LISTS, *WHOLE_LISTS, "namespaces", "workloads/counts", "cluster-overviews"):
                 with CaptureQueriesContext(connection) as queries:
                     response = client.get(f"/api/v1/{noun}/?cluster=*")
                 assert response.status_code == 200, noun

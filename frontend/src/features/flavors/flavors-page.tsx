@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useIsSeveral } from "@/api/cluster";
 import { flavorsQuery, topologiesQuery } from "@/api/flavors";
 import { nodesQuery } from "@/api/nodes";
 import type { Node, ResourceFlavor, Topology } from "@/api/types";
@@ -17,6 +17,7 @@ import { taintWords } from "@/components/key-values";
 import { FlavorLink, TopologyLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { RowCluster } from "@/components/row-cluster";
 import { formatCount } from "@/lib/quantity";
 import classes from "./flavors.module.css";
 
@@ -48,6 +49,7 @@ export function FlavorsPage({ actions }: { actions: ReactNode }) {
 }
 
 function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Node[] | null }) {
+  const several = useIsSeveral();
   if (flavors.length === 0) {
     return (
       <Panel>
@@ -68,6 +70,7 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
               <Table.Th>
                 <Trans>Flavor</Trans>
               </Table.Th>
+              {several && <ClusterHead />}
               <Table.Th ta="right">
                 <Trans>Nodes</Trans>
               </Table.Th>
@@ -90,33 +93,51 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
           </Table.Thead>
           <Table.Tbody>
             {flavors.map((flavor) => (
-              <Table.Tr key={flavor.name}>
-                <Table.Td>
-                  <FlavorLink name={flavor.name} fw={550} />
-                </Table.Td>
-                <Table.Td ta="right">
-                  {nodes === null
-                    ? "…"
-                    : formatCount(nodes.filter((node) => node.flavors.includes(flavor.name)).length)}
-                </Table.Td>
-                <Table.Td>
-                  <Facts
-                    texts={Object.entries(flavor.node_labels).map(([key, value]) => `${key}=${value}`)}
-                  />
-                </Table.Td>
-                <Table.Td>
-                  <Facts texts={flavor.node_taints.map(taintWords)} />
-                </Table.Td>
-                <Table.Td>{flavor.topology === "" ? "–" : <TopologyLink name={flavor.topology} />}</Table.Td>
-                <Table.Td>
-                  <Promised flavor={flavor} />
-                </Table.Td>
-              </Table.Tr>
+              <RowCluster
+                key={`${flavor.cluster}/${flavor.name}`}
+                cluster={several ? flavor.cluster : undefined}
+              >
+                <FlavorRow flavor={flavor} nodes={nodes} />
+              </RowCluster>
             ))}
           </Table.Tbody>
         </Table>
       </div>
     </Panel>
+  );
+}
+
+function ClusterHead() {
+  return (
+    <Table.Th>
+      <Trans>Cluster</Trans>
+    </Table.Th>
+  );
+}
+
+function FlavorRow({ flavor, nodes }: { flavor: ResourceFlavor; nodes: Node[] | null }) {
+  const several = useIsSeveral();
+  const reached = nodes?.filter(
+    (node) => node.cluster === flavor.cluster && node.flavors.includes(flavor.name),
+  );
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <FlavorLink name={flavor.name} fw={550} />
+      </Table.Td>
+      {several && <Table.Td>{flavor.cluster}</Table.Td>}
+      <Table.Td ta="right">{reached === undefined ? "…" : formatCount(reached.length)}</Table.Td>
+      <Table.Td>
+        <Facts texts={Object.entries(flavor.node_labels).map(([key, value]) => `${key}=${value}`)} />
+      </Table.Td>
+      <Table.Td>
+        <Facts texts={flavor.node_taints.map(taintWords)} />
+      </Table.Td>
+      <Table.Td>{flavor.topology === "" ? "–" : <TopologyLink name={flavor.topology} />}</Table.Td>
+      <Table.Td>
+        <Promised flavor={flavor} />
+      </Table.Td>
+    </Table.Tr>
   );
 }
 
@@ -147,6 +168,7 @@ function Promised({ flavor }: { flavor: ResourceFlavor }) {
 }
 
 function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: ResourceFlavor[] }) {
+  const several = useIsSeveral();
   if (topologies.length === 0) return null;
   return (
     <Panel title={t`Topologies`} flush>
@@ -157,6 +179,7 @@ function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: 
               <Table.Th>
                 <Trans>Topology</Trans>
               </Table.Th>
+              {several && <ClusterHead />}
               <Table.Th>
                 <Trans>Levels, the widest first</Trans>
               </Table.Th>
@@ -167,20 +190,29 @@ function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: 
           </Table.Thead>
           <Table.Tbody>
             {topologies.map((topology) => (
-              <Table.Tr key={topology.name}>
-                <Table.Td>
-                  <TopologyLink name={topology.name} fw={550} />
-                </Table.Td>
-                <Table.Td>
-                  <Facts texts={topology.levels} />
-                </Table.Td>
-                <Table.Td>
-                  {flavors
-                    .filter((flavor) => flavor.topology === topology.name)
-                    .map((flavor) => flavor.name)
-                    .join(", ") || "–"}
-                </Table.Td>
-              </Table.Tr>
+              <RowCluster
+                key={`${topology.cluster}/${topology.name}`}
+                cluster={several ? topology.cluster : undefined}
+              >
+                <Table.Tr>
+                  <Table.Td>
+                    <TopologyLink name={topology.name} fw={550} />
+                  </Table.Td>
+                  {several && <Table.Td>{topology.cluster}</Table.Td>}
+                  <Table.Td>
+                    <Facts texts={topology.levels} />
+                  </Table.Td>
+                  <Table.Td>
+                    {flavors
+                      .filter(
+                        ({ cluster, topology: name }) =>
+                          cluster === topology.cluster && name === topology.name,
+                      )
+                      .map((flavor) => flavor.name)
+                      .join(", ") || "–"}
+                  </Table.Td>
+                </Table.Tr>
+              </RowCluster>
             ))}
           </Table.Tbody>
         </Table>

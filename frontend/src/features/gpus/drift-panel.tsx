@@ -3,13 +3,14 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useIsSeveral } from "@/api/cluster";
 import { driftQuery } from "@/api/devices";
 import { BadgeDot } from "@/components/badge-dot";
 import { Panel } from "@/components/panel";
 import classes from "./gpus.module.css";
 
 export function DriftPanel() {
+  const several = useIsSeveral();
   const drift = useQuery(driftQuery(useCluster()));
   const rows = drift.data?.results ?? [];
   if (drift.error !== null) {
@@ -26,7 +27,8 @@ export function DriftPanel() {
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Tbody>
             {rows.map((row) => (
-              <Table.Tr key={`${row.kind} ${row.node} ${row.device}`}>
+              <Table.Tr key={`${row.cluster} ${row.kind} ${row.node} ${row.device} ${row.message}`}>
+                {several && <Table.Td>{row.cluster}</Table.Td>}
                 <Table.Td>
                   <BadgeDot label={row.kind} color="orange" />
                 </Table.Td>

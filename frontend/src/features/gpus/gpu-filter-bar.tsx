@@ -10,7 +10,8 @@ import { type DeviceEntry, distinct, tenants } from "./summary";
 export interface GpuFilterBarProps {
   entries: DeviceEntry[];
   filters: GpuFilters;
-  view: "compact" | "detailed";
+  /** Undefined where there is one view alone. */
+  view?: "compact" | "detailed";
   onFilter: (filters: GpuFilters) => void;
 }
 
@@ -57,17 +58,19 @@ export function GpuFilterBar({ entries, filters, view, onFilter }: GpuFilterBarP
           <Trans>Clear</Trans>
         </Button>
       )}
-      <SegmentedControl
-        aria-label={t`View`}
-        size="xs"
-        ml="auto"
-        data={[
-          { value: "detailed", label: t`Detailed` },
-          { value: "compact", label: t`Compact` },
-        ]}
-        value={view}
-        onChange={(chosen) => set({ view: chosen })}
-      />
+      {view !== undefined && (
+        <SegmentedControl
+          aria-label={t`View`}
+          size="xs"
+          ml="auto"
+          data={[
+            { value: "detailed", label: t`Detailed` },
+            { value: "compact", label: t`Compact` },
+          ]}
+          value={view}
+          onChange={(chosen) => set({ view: chosen })}
+        />
+      )}
     </Group>
   );
 }

@@ -1,6 +1,6 @@
 /** What the GPU page adds up from the live devices. */
 import { t } from "@lingui/core/macro";
-import type { LiveDevice, Node } from "@/api/types";
+import type { Device, LiveDevice, Node } from "@/api/types";
 import { byName } from "@/lib/language";
 import { GPU_STATES, type GpuState, gpuState } from "@/lib/url/gpu-filters";
 import { nodeState, nodeStateLooks } from "@/lib/words/node-state";
@@ -8,6 +8,39 @@ import { nodeState, nodeStateLooks } from "@/lib/words/node-state";
 export interface DeviceEntry {
   uuid: string;
   device: LiveDevice;
+}
+
+/** A device in a list of several clusters. */
+export interface ClusterDevice extends DeviceEntry {
+  cluster: string;
+}
+
+/** Devices as the API lists them, by cluster, node and index; `nodes` say which of them take no pods. */
+export function clusterDevices(
+  devices: readonly Device[],
+  nodes: readonly Pick<Node, "cluster" | "name" | "unschedulable" | "cordoned" | "draining">[],
+): ClusterDevice[] {
+  const closed = new Set(
+    nodes
+      .filter(({ unschedulable, cordoned, draining }) => unschedulable || cordoned || draining)
+      .map(({ cluster, name }) => `${cluster}/${name}`),
+  );
+  return devices
+    .map((device) => {
+      const { cluster, uuid, healthy: health, node } = device;
+      return {
+        cluster,
+        uuid,
+        device: { ...device, health, node_unschedulable: closed.has(`${cluster}/${node}`) },
+      };
+    })
+    .sort(
+      (a, b) =>
+        byName(a.cluster, b.cluster) ||
+        byName(a.device.node, b.device.node) ||
+        a.device.index - b.device.index ||
+        byName(a.uuid, b.uuid),
+    );
 }
 
 export interface NodeGroup {

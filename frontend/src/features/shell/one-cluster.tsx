@@ -1,11 +1,10 @@
 /** Stands for a page that shows one cluster while several are chosen: the same page of each of them. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Group } from "@mantine/core";
 import { useCluster } from "@/api/cluster";
 import type { ClusterSummary } from "@/api/types";
+import { ClusterLinks } from "@/components/cluster-links";
 import { EmptyState } from "@/components/empty-state";
-import { ButtonLink } from "@/components/link";
 import { chosenClusters } from "@/lib/url/clusters";
 
 export function OneCluster({ clusters }: { clusters: ClusterSummary[] }) {
@@ -14,19 +13,7 @@ export function OneCluster({ clusters }: { clusters: ClusterSummary[] }) {
     clusters.map(({ name }) => name),
   );
   return (
-    <EmptyState
-      icon="nodes"
-      title={t`This page shows one cluster`}
-      action={
-        <Group gap="xs" mt="xs" justify="center">
-          {shown.map((name) => (
-            <ButtonLink key={name} to="." search={{ cluster: name }} variant="light" size="xs">
-              {name}
-            </ButtonLink>
-          ))}
-        </Group>
-      }
-    >
+    <EmptyState icon="nodes" title={t`This page shows one cluster`} action={<ClusterLinks names={shown} />}>
       <Trans>Choose the cluster that you want to see.</Trans>
     </EmptyState>
   );

@@ -1,6 +1,8 @@
+import { useIsSeveral } from "@/api/cluster";
 import { FlavorsPage } from "@/features/flavors/flavors-page";
 import { NewObjectButton } from "@/features/objects/object-buttons";
 
 export function FlavorsRoute() {
-  return <FlavorsPage actions={<NewObjectButton kinds={["ResourceFlavor"]} />} />;
+  const several = useIsSeveral();
+  return <FlavorsPage actions={!several && <NewObjectButton kinds={["ResourceFlavor"]} />} />;
 }

@@ -1,18 +1,19 @@
 import { getRouteApi } from "@tanstack/react-router";
+import { useIsSeveral } from "@/api/cluster";
+import { GpusOfClusters } from "@/features/gpus/gpus-of-clusters";
 import { GpusPage } from "@/features/gpus/gpus-page";
 import { GpuHistory } from "@/features/history/gpu-history";
+import type { GpuFilters } from "@/lib/url/gpu-filters";
 import { isTyping } from "@/lib/url/typing";
 
 const route = getRouteApi("/app/gpus");
 
+/** Of one cluster its nodes with their devices, of several a list of the devices. */
 export function GpusRoute() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();
-  return (
-    <GpusPage
-      history={<GpuHistory />}
-      filters={filters}
-      onFilter={(search) => void navigate({ search, replace: isTyping(filters, search, ["node"]) })}
-    />
-  );
+  const onFilter = (search: GpuFilters) =>
+    void navigate({ search, replace: isTyping(filters, search, ["node"]) });
+  if (useIsSeveral()) return <GpusOfClusters filters={filters} onFilter={onFilter} />;
+  return <GpusPage history={<GpuHistory />} filters={filters} onFilter={onFilter} />;
 }

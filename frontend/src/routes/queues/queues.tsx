@@ -1,17 +1,23 @@
 import { getRouteApi } from "@tanstack/react-router";
+import { useIsSeveral } from "@/api/cluster";
 import { NewObjectButton } from "@/features/objects/object-buttons";
+import { QueuesOfClusters } from "@/features/queues/queues-of-clusters";
 import { QueuesPage } from "@/features/queues/queues-page";
 
 const route = getRouteApi("/app/queues");
 
+/** Of one cluster the tree of its quota, of several a list of their queues. */
 export function QueuesRoute() {
   const { search = "" } = route.useSearch();
   const navigate = route.useNavigate();
+  const onSearch = (text: string) =>
+    void navigate({ search: text === "" ? {} : { search: text }, replace: true });
+  if (useIsSeveral()) return <QueuesOfClusters search={search} onSearch={onSearch} />;
   return (
     <QueuesPage
       search={search}
       actions={<NewObjectButton kinds={["ClusterQueue", "Cohort", "LocalQueue"]} />}
-      onSearch={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
+      onSearch={onSearch}
     />
   );
 }

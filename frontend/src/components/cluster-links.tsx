@@ -1,0 +1,15 @@
+/** The same page of each of these clusters. */
+import { Group } from "@mantine/core";
+import { ButtonLink } from "./link";
+
+export function ClusterLinks({ names }: { names: readonly string[] }) {
+  return (
+    <Group gap="xs" mt="xs" justify="center">
+      {names.map((name) => (
+        <ButtonLink key={name} to="." search={{ cluster: name }} variant="light" size="xs">
+          {name}
+        </ButtonLink>
+      ))}
+    </Group>
+  );
+}
