@@ -268,13 +268,14 @@ class ClusterClient:
         label_selector: str = "",
         field_selector: str = "",
         timeout_seconds: int = _WATCH_SECONDS,
+        silence_seconds: float = _SILENCE_SECONDS,
         opened: Callable[[Callable[[], None]], None] | None = None,
     ) -> Iterator[WatchEvent]:
         """The changes after that resourceVersion, until the server ends the watch (then resume from the last
         version).
 
         `opened` receives a function that ends the watch from another thread. A version that is too old raises a
-        ClusterError with `expired`.
+        ClusterError with `expired`; a server that says nothing for `silence_seconds` is ClusterUnreachable.
         """
         query = {
             "watch": "true",
@@ -284,7 +285,7 @@ class ClusterClient:
             "fieldSelector": field_selector,
             "timeoutSeconds": str(timeout_seconds),
         }
-        response = self._send("GET", kind.path(namespace), query, timeout=(_CONNECT_SECONDS, _SILENCE_SECONDS))
+        response = self._send("GET", kind.path(namespace), query, timeout=(_CONNECT_SECONDS, silence_seconds))
         ended = threading.Event()
 
         def end() -> None:

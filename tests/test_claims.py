@@ -101,6 +101,20 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+def test_each_bad_day_names_tests_that_are_there() -> None:
+    """Issue 13, 5: every bad day is a test. A row of the table names those that fail without what it says."""
+    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    table = text.partition("### Bad days")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")][2:]
+    assert len(rows) >= 16
+    for row in rows:
+        tests = re.findall(r"`([\w/]+\.py)::(test_\w+)`", row[-1])
+        assert tests, f"{row[0]}: no test is named"
+        for file, name in tests:
+            source = (ROOT / "tests" / "clusters" / file).read_text(encoding="utf-8")
+            assert re.search(rf"^def {name}\(", source, re.MULTILINE), f"{row[0]}: {file}::{name}"
+
+
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_the_readme_still_says_so_and_its_tests_are_there(claim: str) -> None:
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

@@ -16,11 +16,12 @@ from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import LeaseWatch
 from clusters.reflector import Reflector
+from clusters.simulated.api.resources import RESOURCES, crd_of
 from clusters.sync.watcher import Watcher
 from clusters.webhook.admission import Admission
 from clusters.webhook.application import ANSWER_SECONDS, WebhookApplication
 from clusters.webhook.configurations import TIMEOUT_SECONDS
-from queues.models import ClusterQueue, Workload
+from queues.models import ClusterQueue, Cohort, Workload
 from tests.clusters.kueue_cluster import KueueCluster
 from tests.clusters.served_cluster import ServedCluster, configure
 from tests.clusters.system import System, gpu_job
@@ -202,6 +203,14 @@ def test_a_kind_that_goes_and_comes_back(server: ServerThread) -> None:
     served.cluster.refresh_from_db()
     assert "Cohort" in served.cluster.missing_kinds
     assert ClusterQueue.objects.get().cohort_name == "company"
+    [cohorts] = [each for each in RESOURCES if (each.kind, each.api_version) == ("Cohort", served.version)]
+    served.send("POST", crds, crd_of(cohorts))
+    served.settle()
+    served.cluster.refresh_from_db()
+    assert "Cohort" not in served.cluster.missing_kinds
+    served.apply("Cohort", "new", {"spec": {"parentName": "company"}})
+    served.settle()
+    assert Cohort.objects.get(name="new").parent_name == "company"
 
 
 class HangingSurroundings(FixedSurroundings):

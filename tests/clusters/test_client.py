@@ -108,6 +108,13 @@ def test_a_watch_hands_out_changes_and_can_be_ended(client: ClusterClient) -> No
     assert found[0].type == "ADDED"
 
 
+def test_a_watch_that_is_silent_counts_as_cut(client: ClusterClient) -> None:
+    """A connection that a firewall has forgotten ends by nobody's hand: no bookmark came, and none will."""
+    version = client.list(JOBS).resource_version
+    with pytest.raises(ClusterUnreachable):
+        list(client.watch(JOBS, version, timeout_seconds=30, silence_seconds=0.2))
+
+
 def test_a_version_that_is_too_old_has_expired(server: ServerThread, client: ClusterClient) -> None:
     version = client.list(JOBS).resource_version
     client.create(JOBS, job(suspend=True))
