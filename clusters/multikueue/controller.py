@@ -100,7 +100,7 @@ class _Pass:
         self._seconds = now
         self._now = datetime.fromtimestamp(now, UTC)
         self._settings: Settings = read_settings(manager.configuration)
-        self._jobs = LocalJobs(client)
+        self._jobs = LocalJobs(client, workers.copied, now)
         self._changed = False
 
     def run(self) -> bool:

@@ -1,10 +1,14 @@
-"""The manager's own jobs show what their copies do: the status of the one in the worker is copied."""
+"""The manager's own jobs show what their copies do: the status of the one in the worker is copied.
+
+A pass each two seconds looks at every job that runs: one whose copy says what it said when both were alike is not read
+again, but for once a minute.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import MutableMapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from clusters.client import ClusterClient, ClusterError, JsonObject
 from clusters.jobs.framework.job_kind import JobKind, Stopping
@@ -15,13 +19,30 @@ from clusters.multikueue.rows import Case
 _log = logging.getLogger(__name__)
 
 _SCHEDULED: Final = "PodScheduled"
+_AGAIN_SECONDS: Final = 60.0
+"""A job is read again after this long, although its copy has not changed: somebody may have written its status."""
+
+
+class Alike(NamedTuple):
+    """What the copy of a job said when the job said the same."""
+
+    version: str
+    seconds: float
+
+
+Copied = MutableMapping[str, Alike]
+"""By the uid of the job in the worker."""
 
 
 class LocalJobs:
     """Writes to the manager. A job that is not there, or refuses its status, holds up nothing."""
 
-    def __init__(self, client: ClusterClient) -> None:
+    def __init__(self, client: ClusterClient, copied: Copied, now: float) -> None:
         self._client = client
+        self._copied = copied
+        self._now = now
+        for uid in [uid for uid, alike in copied.items() if now - alike.seconds >= _AGAIN_SECONDS]:
+            del copied[uid]
 
     def follow(self, case: Case, found: Sequence[JsonObject]) -> None:
         """Copy the status of each job in the worker to the one here."""
@@ -30,15 +51,25 @@ class LocalJobs:
             return  # its own controller is at work here too, and would overwrite it
         for remote in found:
             metadata = remote["metadata"]
+            alike = self._copied.get(metadata["uid"])
+            if alike is not None and alike.version == metadata["resourceVersion"]:
+                continue
             try:
-                here = self._client.get(kind.resource, metadata["namespace"], metadata["name"])
-                patch = status_patch(kind, here, remote) if here is not None else None
-                if patch:
-                    self._client.patch(
-                        kind.resource, metadata["namespace"], metadata["name"], {"status": patch}, subresource="status"
-                    )
+                if self._copy(kind, remote):
+                    self._copied[metadata["uid"]] = Alike(metadata["resourceVersion"], self._now)
             except ClusterError as error:
                 _log.warning("The status of %s can't be copied from its worker: %s", case.key, error)
+
+    def _copy(self, kind: JobKind, remote: JsonObject) -> bool:
+        """Whether both say the same now."""
+        namespace, name = remote["metadata"]["namespace"], remote["metadata"]["name"]
+        here = self._client.get(kind.resource, namespace, name)
+        if here is None or _must_wait(kind, here, remote):
+            return False
+        patch = status_patch(kind, here, remote)
+        if patch:
+            self._client.patch(kind.resource, namespace, name, {"status": patch}, subresource="status")
+        return True
 
     @staticmethod
     def are_ready(kind: JobKind, found: Sequence[JsonObject]) -> bool:
@@ -46,15 +77,16 @@ class LocalJobs:
         return all(kind.pods_ready(each, NO_CLUSTER) or kind.outcome(each).finished for each in found)
 
 
-def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObject | None:
-    """The merge patch from one status to the other; None where they are alike, or must not be made alike yet.
+def _must_wait(kind: JobKind, here: JsonObject, remote: JsonObject) -> bool:
+    """A suspended job may not say that it was started: the API server would not let it be started any more."""
+    if kind.stopping is not Stopping.SUSPEND:
+        return False
+    waits = kind.is_suspended(here) and not kind.is_suspended(remote)
+    return waits and not kind.outcome(remote).finished
 
-    A suspended job may not say that it was started: the API server would not let it be started any more.
-    """
-    if kind.stopping is Stopping.SUSPEND:
-        waits = kind.is_suspended(here) and not kind.is_suspended(remote)
-        if waits and not kind.outcome(remote).finished:
-            return None
+
+def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObject | None:
+    """The merge patch from one status to the other; None where they are alike."""
     before, wanted = here.get("status") or {}, dict(remote.get("status") or {})
     if kind.stopping is Stopping.DELETE:
         wanted = _with_own_gate(here, wanted)

@@ -17,6 +17,7 @@ from typing import Final
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.registry import JOB_KINDS
+from clusters.multikueue.local_jobs import Alike
 from clusters.multikueue.objects import Copy, is_ours
 from clusters.served.contents import FINALIZER
 from clusters.served.kueue_kinds import KUEUE_KINDS
@@ -200,6 +201,8 @@ class Workers:
     """All workers of one manager."""
 
     def __init__(self) -> None:
+        self.copied: dict[str, Alike] = {}
+        """What the jobs of the manager were told."""
         self._known: dict[str, Worker] = {}
         self._lock = threading.Lock()
 

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import signal
+import ssl
 import subprocess
+import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
@@ -24,33 +28,48 @@ from tests.acceptance.processes import wait_for
 PROGRAMS: Final = Path(__file__).resolve().parents[2] / ".run" / "kubernetes"
 STAGES: Final = Path(__file__).with_name("stages.yaml")
 _ADMIN_TOKEN: Final = "the-admin-of-a-test"
-_READY: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
+_SYSTEM: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 
 
-class ControlPlane:
-    """etcd, the API server with RBAC, the controllers, the default scheduler and kwok."""
+class JobServer:
+    """etcd, the API server with RBAC, and the controllers that make the pods of jobs and delete what belongs to what
+    is gone. Nobody places or runs pods."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._etcd = f"http://127.0.0.1:{free_port()}"
         self.url = f"https://127.0.0.1:{free_port()}"
         self.admin = self.client(_ADMIN_TOKEN)
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
             undo.push(self.__exit__)
-            self._start_api_server()
-            kubeconfig = self._kubeconfig()
-            keys = ("--service-account-private-key-file", "service-account.key")
-            self._start("kube-controller-manager", "--kubeconfig", kubeconfig, "--leader-elect=false", *keys)
-            self._start("kube-scheduler", "--kubeconfig", kubeconfig, "--leader-elect=false")
-            self._start("kwok", "--kubeconfig", kubeconfig, "--manage-all-nodes", "--config", str(STAGES))
+            self._start_etcd()
+            self._write_keys()
+            self._write_kubeconfig()
+            self.start_api_server()
+            self._start_controllers()
             undo.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for child in reversed(self._children):
+        for child in reversed(self._children.values()):
             children.stop(child)
+
+    def _start_controllers(self) -> None:
+        self._start_controller_manager("--controllers", "job-controller,garbage-collector-controller")
+
+    def _start_controller_manager(self, *arguments: str) -> None:
+        keys = ("--service-account-private-key-file", "service-account.key")
+        self._start(
+            "kube-controller-manager", "--kubeconfig", "kubeconfig", "--leader-elect=false",
+            "--secure-port", str(free_port()), *keys, *arguments,
+        )  # fmt: skip
+
+    def kill_api_server(self) -> None:
+        """Nobody answers any more; what it has stored stays."""
+        children.stop(self._children["kube-apiserver"], wish=signal.SIGKILL)
 
     def client(self, token: str) -> ClusterClient:
         """A client with whoever's rights the token gives."""
@@ -81,17 +100,19 @@ class ControlPlane:
         """What a program said so far."""
         return (self._folder / f"{program}.log").read_text(errors="replace")
 
-    def _start_api_server(self) -> None:
-        etcd, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    def _start_etcd(self) -> None:
+        peers = f"http://127.0.0.1:{free_port()}"
         self._start(
             "etcd", "--data-dir", "etcd", "--unsafe-no-fsync",
-            "--listen-client-urls", etcd, "--advertise-client-urls", etcd,
+            "--listen-client-urls", self._etcd, "--advertise-client-urls", self._etcd,
             "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
             "--initial-cluster", f"default={peers}",
         )  # fmt: skip
-        self._write_keys()
+
+    def start_api_server(self) -> None:
+        """It answers, and has what it had stored if it ran before."""
         self._start(
-            "kube-apiserver", "--etcd-servers", etcd, "--bind-address", "127.0.0.1",
+            "kube-apiserver", "--etcd-servers", self._etcd, "--bind-address", "127.0.0.1",
             "--secure-port", self.url.split(":")[-1], "--cert-dir", "certificates",
             "--service-cluster-ip-range", "10.0.0.0/24", "--authorization-mode", "RBAC",
             "--token-auth-file", "tokens.csv", "--service-account-issuer", "https://kubernetes.default.svc",
@@ -104,13 +125,15 @@ class ControlPlane:
     def _start(self, program: str, *arguments: str) -> None:
         with (self._folder / f"{program}.log").open("ab") as output:
             command: list[str | Path] = [PROGRAMS / program, *arguments]
-            self._children.append(children.start(command, output=output, directory=self._folder))
+            self._children[program] = children.start(command, output=output, directory=self._folder)
 
     def _answers(self) -> bool:
-        assert self._children[-1].poll() is None, self.said("kube-apiserver")[-2000:]
+        assert self._children["kube-apiserver"].poll() is None, self.said("kube-apiserver")[-2000:]
         try:
-            return self.admin.get(_READY, "", "kube-system") is not None
-        except ClusterError:
+            trusted = ssl.create_default_context(cafile=self._folder / "certificates" / "apiserver.crt")
+            with urllib.request.urlopen(f"{self.url}/readyz", context=trusted, timeout=5):
+                return self.admin.get(_SYSTEM, "", "kube-system") is not None
+        except (ClusterError, OSError):
             return False
 
     def _write_keys(self) -> None:
@@ -122,16 +145,33 @@ class ControlPlane:
         (self._folder / "service-account.key").write_bytes(private)
         (self._folder / "service-account.pub").write_bytes(public)
 
-    def _kubeconfig(self) -> str:
+    def kubeconfig(self, token: str) -> dict[str, Any]:
+        """How somebody with that token reaches it, in one document."""
+        authority = base64.b64encode((self._folder / "certificates" / "apiserver.crt").read_bytes()).decode()
+        return _kubeconfig({"server": self.url, "certificate-authority-data": authority}, token)
+
+    def _write_kubeconfig(self) -> None:
+        """For the controllers, which start when the API server has written its certificate."""
         authority = str(self._folder / "certificates" / "apiserver.crt")
-        content: dict[str, Any] = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "test", "cluster": {"server": self.url, "certificate-authority": authority}}],
-            "users": [{"name": "admin", "user": {"token": _ADMIN_TOKEN}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
-            "current-context": "test",
-        }
-        path = self._folder / "kubeconfig"
-        path.write_text(yaml.safe_dump(content))
-        return str(path)
+        content = _kubeconfig({"server": self.url, "certificate-authority": authority}, _ADMIN_TOKEN)
+        (self._folder / "kubeconfig").write_text(yaml.safe_dump(content))
+
+
+class ControlPlane(JobServer):
+    """The same with all controllers, the default scheduler and kwok."""
+
+    def _start_controllers(self) -> None:
+        self._start_controller_manager()
+        self._start("kube-scheduler", "--kubeconfig", "kubeconfig", "--leader-elect=false")
+        self._start("kwok", "--kubeconfig", "kubeconfig", "--manage-all-nodes", "--config", str(STAGES))
+
+
+def _kubeconfig(cluster: dict[str, str], token: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": "user", "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "user"}}],
+        "current-context": "test",
+    }

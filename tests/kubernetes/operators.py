@@ -13,6 +13,7 @@ import yaml
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
+from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.simulated.api.objects import name_of, namespace_of, uid_of
 from clusters.simulated.api.registry import Registry
 from clusters.simulated.api.store import ObjectStore
@@ -23,6 +24,7 @@ from clusters.simulated.environment import Controller, Environment, Options
 from tests.acceptance.processes import wait_for
 
 DEFINITIONS: Final = sorted((Path(__file__).parent / "crds").glob("*.yaml.gz"))
+KUEUE_DEFINITIONS: Final = sorted((Path(__file__).parent / "crds" / "kueue").glob("*.yaml.gz"))
 CRDS: Final = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 OPERATED: Final = tuple(rules for rules in JOB_KINDS.values() if rules.optional)
 _POLL_SECONDS: Final = 0.3
@@ -32,12 +34,31 @@ _LOST: Final = (403, 404, 409)
 
 def install_definitions(admin: ClusterClient) -> None:
     """Has the API server serve every kind that an operator runs."""
-    for path in DEFINITIONS:
-        definition = yaml.load(gzip.decompress(path.read_bytes()), Loader=yaml.CSafeLoader)  # quicker by a minute
+    _install(admin, DEFINITIONS, {rules.resource for rules in OPERATED})
+
+
+def install_kueue(admin: ClusterClient) -> None:
+    """Has the API server serve Kueue's objects."""
+    _install(admin, KUEUE_DEFINITIONS, {kinds[0] for kinds in KUEUE_KINDS.values()})
+
+
+def remove_kueue(admin: ClusterClient) -> None:
+    """What the other tests of this folder begin with."""
+    for path in KUEUE_DEFINITIONS:
+        admin.delete(CRDS, "", name_of(_read(path)))
+
+
+def _install(admin: ClusterClient, definitions: Sequence[Path], wanted: set[Kind]) -> None:
+    for path in definitions:
+        definition = _read(path)
         if admin.get(CRDS, "", name_of(definition)) is None:
             admin.create(CRDS, definition)
-    wanted = {rules.resource for rules in OPERATED}
-    wait_for("the operators' kinds", lambda: admin.served(wanted) == wanted, 30)
+    wait_for("the kinds that were defined", lambda: admin.served(wanted) == wanted, 30)
+
+
+def _read(path: Path) -> JsonObject:
+    found: JsonObject = yaml.load(gzip.decompress(path.read_bytes()), Loader=yaml.CSafeLoader)  # quicker by a minute
+    return found
 
 
 class MirroredEnvironment(Environment):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clusters.jobs.framework.conditions import is_true
-from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER, JobContext
 from clusters.jobs.framework.errors import FieldErrors, forbidden, invalid
 from clusters.jobs.framework.go_syntax import BadSyntax, parse_boolean, parse_integer, to_int32
 from clusters.jobs.framework.identity import is_elastic
@@ -25,6 +25,9 @@ _OWN_LABELS: Final = ("job-name", "controller-uid", JOB_NAME_LABEL, "batch.kuber
 _PATH: Final = "spec.template.metadata"
 _MINIMUM_PATH: Final = annotation_path(keys.MINIMUM_PARALLELISM)
 _EQUAL_PATH: Final = annotation_path(keys.COMPLETIONS_EQUAL_PARALLELISM)
+_SUSPENDED: Final = {
+    "type": "Suspended", "status": "True", "reason": "JobSuspended", "message": "Job suspended",
+}  # fmt: skip
 
 
 class BatchJob(JobKind):
@@ -118,7 +121,11 @@ class BatchJob(JobKind):
         return super().is_stopped(job) and not integer_at(job, "status", "terminating") and is_true(job, "Suspended")
 
     def status_before_change(self, job: JsonObject) -> JsonObject | None:
-        return {"startTime": None} if dig(job, "status", "startTime") else None
+        started = bool(dig(job, "status", "startTime"))
+        if dig(job, *self.managed_by_path) == MULTIKUEUE_CONTROLLER and (started or self.is_active(job)):
+            # Its status is a copy of one that another cluster had: nobody but us would say that it is suspended.
+            return {"startTime": None, "active": 0, "ready": 0, "terminating": 0, "conditions": [_SUSPENDED]}
+        return {"startTime": None} if started else None
 
     def resize(self, job: JsonObject, sizes: JsonObject) -> None:
         for field in ("parallelism", "completions"):

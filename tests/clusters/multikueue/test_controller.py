@@ -9,8 +9,9 @@ import orjson
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, PODS, SECRETS, TokenBucket, connect
+from clusters.client import NAMESPACES, PODS, SECRETS, ClusterClient, TokenBucket, connect
 from clusters.jobs.registry import JOB_KINDS
+from clusters.multikueue.controller import follow_multikueue
 from clusters.multikueue.status import check_statuses
 from clusters.multikueue.workers import Task, Worker
 from clusters.simulated.api.resources import BY_KIND, crd_of
@@ -292,6 +293,45 @@ def test_many_running_jobs_are_read_in_one_list(manager: Manager) -> None:
     worker.act(again, manager.seconds)
     assert [task.found[0]["metadata"]["name"] for task in again] == [f"train-{index}" for index in range(5)]
     assert bucket.requests - before == 1
+
+
+def test_a_running_job_is_read_only_when_its_copy_has_changed(manager: Manager) -> None:
+    """Each running job cost its manager one request in each pass."""
+    resource = JOB_KINDS["JobSet"].resource
+    west = manager.workers["west"].client
+    for client in (manager.client, *(worker.client for worker in manager.workers.values())):
+        client.create(CRDS, crd_of(BY_KIND[resource.api_version, resource.kind]))
+    Cluster.objects.update(served_kinds=["JobSet"])
+    manager.submit(operated_job("JobSet"))
+    manager.turn(2)
+    manager.admit("west")
+    manager.turn(3)
+    west.patch(resource, "team", "train", {"spec": {"suspend": False}})
+    bucket = CountedBucket()
+    client = connect(manager.server.url, bucket)
+
+    def restarts(told: int | None = None, *, at: ClusterClient = west) -> int:
+        if told is not None:
+            at.patch(resource, "team", "train", {"status": {"restarts": told}}, subresource="status")
+        here = manager.client.get(resource, "team", "train")
+        assert here is not None
+        return int(here["status"].get("restarts", 0))
+
+    def reads(turns: int) -> int:
+        before = bucket.requests
+        for _ in range(turns):
+            follow_multikueue(manager.cluster, client, manager.now, manager.known)
+            manager.seconds += 2
+        return bucket.requests - before
+
+    restarts(3)
+    manager.turn(2)
+    assert (restarts(), reads(5)) == (3, 0)
+    restarts(4)
+    assert (reads(3), restarts()) == (2, 4), "it is read, and written, once"
+    restarts(7, at=manager.client)
+    assert 0 < reads(40) <= 4, "once a minute it is looked at anyway"
+    assert restarts() == 4
 
 
 def test_leftovers_of_ours_go_and_those_of_others_stay(manager: Manager) -> None:
