@@ -6424,14 +6424,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *           "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:29.317821Z",
+                     *           "created_at": "2026-11-23T02:20:56.385443Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -6525,12 +6525,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.317821Z",
+                     *       "created_at": "2026-11-23T02:20:56.385443Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -6635,12 +6635,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.317821Z",
+                     *       "created_at": "2026-11-23T02:20:56.385443Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -6813,15 +6813,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:11:29.317821Z",
-                     *       "deletion_requested_at": "2026-11-23T02:11:48.004819Z",
+                     *       "created_at": "2026-11-23T02:20:56.385443Z",
+                     *       "deletion_requested_at": "2026-11-23T02:21:20.354201Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -6985,14 +6985,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cc442b45-0f4f-43f7-8fa7-f9e5ac661d65",
+                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:29.317821Z",
+                     *       "created_at": "2026-11-23T02:20:56.385443Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7173,7 +7173,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 105,
-                     *           "at": "2026-11-23T02:11:44.006298Z",
+                     *           "at": "2026-11-23T02:21:10.967816Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7192,7 +7192,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-23T02:11:43.981306+00:00"
+                     *             "deletion_requested_at": "2026-11-23T02:21:10.950098+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -7389,9 +7389,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "MMXB-XFZJ",
+                     *       "user_code": "ZSTF-LCTN",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=MMXB-XFZJ",
+                     *       "verification_uri_complete": "http://testserver/device?code=ZSTF-LCTN",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -7511,7 +7511,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "MMXB-XFZJ",
+                     *       "user_code": "ZSTF-LCTN",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -7736,10 +7736,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "6256d230-ac27-409f-896d-93ef92b84a24",
+                     *       "id": "7112269d-0707-45f0-a3bc-92243e7efc88",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T02:11:31.901501Z",
+                     *       "expiry": "2027-02-21T02:20:59.829095Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8136,10 +8136,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "bdb710d2-04ff-4df4-b7f1-d6ed10ad90e6",
+                     *       "id": "ac2ee537-7fdc-49aa-aa9e-05d0018518b6",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-23T02:11:31.241146Z",
+                     *       "expiry": "2026-12-23T02:20:59.464276Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8370,10 +8370,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "edde0dbc-68e0-4142-aaff-8fdbd4822f07",
+                     *       "id": "68bc9789-ea22-4b4b-aca6-87c9bc9895f8",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T02:11:31.562914Z",
+                     *       "expiry": "2027-02-21T02:20:59.674175Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -8739,7 +8739,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 2.922001
+                     *             "lag_seconds": 2.637478
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -8847,12 +8847,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *           "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T02:11:29.372847Z",
+                     *           "created_at": "2026-11-23T02:20:56.509972Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -8934,7 +8934,46 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-23T02:11:36.798815Z"
+                     *               "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *             }
+                     *           ],
+                     *           "weighted_share": 0,
+                     *           "usage": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "cpu",
+                     *               "nominal": 256000,
+                     *               "borrowing_limit": null,
+                     *               "lending_limit": null,
+                     *               "used": 0,
+                     *               "borrowed": 0
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "memory",
+                     *               "nominal": 1099511627776,
+                     *               "borrowing_limit": null,
+                     *               "lending_limit": null,
+                     *               "used": 0,
+                     *               "borrowed": 0
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpu",
+                     *               "nominal": 24,
+                     *               "borrowing_limit": 8,
+                     *               "lending_limit": null,
+                     *               "used": 0,
+                     *               "borrowed": 0
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpumem",
+                     *               "nominal": 1310720,
+                     *               "borrowing_limit": null,
+                     *               "lending_limit": null,
+                     *               "used": 0,
+                     *               "borrowed": 0
                      *             }
                      *           ]
                      *         }
@@ -9026,12 +9065,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T02:11:29.372847Z",
+                     *       "created_at": "2026-11-23T02:20:56.509972Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9113,7 +9152,46 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:11:36.798815Z"
+                     *           "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *         }
+                     *       ],
+                     *       "weighted_share": 0,
+                     *       "usage": [
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "cpu",
+                     *           "nominal": 256000,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "memory",
+                     *           "nominal": 1099511627776,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpu",
+                     *           "nominal": 24,
+                     *           "borrowing_limit": 8,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "nominal": 1310720,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
                      *         }
                      *       ]
                      *     }
@@ -9263,12 +9341,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:11:29.372847Z",
+                     *       "created_at": "2026-11-23T02:20:56.509972Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9350,7 +9428,46 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:11:29.394868Z"
+                     *           "last_transition_time": "2026-11-23T02:20:56.551849Z"
+                     *         }
+                     *       ],
+                     *       "weighted_share": 0,
+                     *       "usage": [
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "cpu",
+                     *           "nominal": 256000,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "memory",
+                     *           "nominal": 1099511627776,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpu",
+                     *           "nominal": 16,
+                     *           "borrowing_limit": 8,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "nominal": 1310720,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
                      *         }
                      *       ]
                      *     }
@@ -9521,13 +9638,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T02:11:29.372847Z",
-                     *       "deletion_requested_at": "2026-11-23T02:11:47.430207Z",
+                     *       "created_at": "2026-11-23T02:20:56.509972Z",
+                     *       "deletion_requested_at": "2026-11-23T02:21:18.659352Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9608,7 +9725,46 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:11:36.798815Z"
+                     *           "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *         }
+                     *       ],
+                     *       "weighted_share": 0,
+                     *       "usage": [
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "cpu",
+                     *           "nominal": 256000,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 24000,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "memory",
+                     *           "nominal": 1099511627776,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 103079215104,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpu",
+                     *           "nominal": 24,
+                     *           "borrowing_limit": 8,
+                     *           "lending_limit": null,
+                     *           "used": 6,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "nominal": 1310720,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 120000,
+                     *           "borrowed": 0
                      *         }
                      *       ]
                      *     }
@@ -9769,12 +9925,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T02:11:29.372847Z",
+                     *       "created_at": "2026-11-23T02:20:56.509972Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9856,7 +10012,46 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:11:36.798815Z"
+                     *           "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *         }
+                     *       ],
+                     *       "weighted_share": 0,
+                     *       "usage": [
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "cpu",
+                     *           "nominal": 256000,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "memory",
+                     *           "nominal": 1099511627776,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpu",
+                     *           "nominal": 24,
+                     *           "borrowing_limit": 8,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "nominal": 1310720,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0
                      *         }
                      *       ]
                      *     }
@@ -10307,7 +10502,7 @@ export interface operations {
                      *           "accepts_workloads_from": [],
                      *           "server_url": "",
                      *           "configuration": {},
-                     *           "created_at": "2026-11-23T02:11:24.101822Z"
+                     *           "created_at": "2026-11-23T02:20:48.270644Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10401,7 +10596,7 @@ export interface operations {
                      *       "accepts_workloads_from": [],
                      *       "server_url": "",
                      *       "configuration": {},
-                     *       "created_at": "2026-11-23T02:11:24.101822Z"
+                     *       "created_at": "2026-11-23T02:20:48.270644Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10503,7 +10698,7 @@ export interface operations {
                      *       "accepts_workloads_from": [],
                      *       "server_url": "",
                      *       "configuration": {},
-                     *       "created_at": "2026-11-23T02:11:24.101822Z"
+                     *       "created_at": "2026-11-23T02:20:48.270644Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10631,12 +10826,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *           "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T02:11:29.218824Z",
+                     *           "created_at": "2026-11-23T02:20:56.172101Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10772,12 +10967,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *       "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T02:11:29.218824Z",
+                     *       "created_at": "2026-11-23T02:20:56.172101Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10958,12 +11153,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *       "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:11:29.218824Z",
+                     *       "created_at": "2026-11-23T02:20:56.172101Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11331,12 +11526,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0edfd585-d4e7-4cc9-ac28-1a1748468323",
+                     *       "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T02:11:29.218824Z",
+                     *       "created_at": "2026-11-23T02:20:56.172101Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11817,7 +12012,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-23T02:11:43.860293Z",
+                     *       "time": "2026-11-23T02:21:08.787585Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12004,13 +12199,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "decided_at": "2026-11-23T02:11:43.706365Z",
+                     *           "decided_at": "2026-11-23T02:21:10.734444Z",
                      *           "epoch": 1,
                      *           "cycle": 5,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "again",
-                     *           "workload_uid": "7391c54c-ef39-427a-924c-4165fd098ad4",
+                     *           "workload_uid": "ac42b443-1822-4f2e-9ff9-a5b735667b80",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12040,7 +12235,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.08
+                     *             "waited_seconds": 0.066
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -12143,7 +12338,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-1b8d2",
+                     *           "workload": "ai-research/job-train-ede4e",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -12154,7 +12349,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-23T02:11:41.520782Z",
+                     *           "created_at": "2026-11-23T02:21:08.664733Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13114,47 +13309,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-23T01:11:45Z",
-                     *       "until": "2026-11-23T02:12:00Z",
+                     *       "since": "2026-11-23T01:21:00Z",
+                     *       "until": "2026-11-23T02:21:15Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795396305,
-                     *         1795396320,
-                     *         1795396335,
-                     *         1795396350,
-                     *         1795396365,
-                     *         1795396380,
-                     *         1795396395,
-                     *         1795396410,
-                     *         1795396425,
-                     *         1795396440,
-                     *         1795396455,
-                     *         1795396470,
-                     *         1795396485,
-                     *         1795396500,
-                     *         1795396515,
-                     *         1795396530,
-                     *         1795396545,
-                     *         1795396560,
-                     *         1795396575,
-                     *         1795396590,
-                     *         1795396605,
-                     *         1795396620,
-                     *         1795396635,
-                     *         1795396650,
-                     *         1795396665,
-                     *         1795396680,
-                     *         1795396695,
-                     *         1795396710,
-                     *         1795396725,
-                     *         1795396740,
-                     *         1795396755,
-                     *         1795396770,
-                     *         1795396785,
-                     *         1795396800,
-                     *         1795396815,
-                     *         1795396830,
-                     *         1795396845,
                      *         1795396860,
                      *         1795396875,
                      *         1795396890,
@@ -13358,7 +13516,44 @@ export interface operations {
                      *         1795399860,
                      *         1795399875,
                      *         1795399890,
-                     *         1795399905
+                     *         1795399905,
+                     *         1795399920,
+                     *         1795399935,
+                     *         1795399950,
+                     *         1795399965,
+                     *         1795399980,
+                     *         1795399995,
+                     *         1795400010,
+                     *         1795400025,
+                     *         1795400040,
+                     *         1795400055,
+                     *         1795400070,
+                     *         1795400085,
+                     *         1795400100,
+                     *         1795400115,
+                     *         1795400130,
+                     *         1795400145,
+                     *         1795400160,
+                     *         1795400175,
+                     *         1795400190,
+                     *         1795400205,
+                     *         1795400220,
+                     *         1795400235,
+                     *         1795400250,
+                     *         1795400265,
+                     *         1795400280,
+                     *         1795400295,
+                     *         1795400310,
+                     *         1795400325,
+                     *         1795400340,
+                     *         1795400355,
+                     *         1795400370,
+                     *         1795400385,
+                     *         1795400400,
+                     *         1795400415,
+                     *         1795400430,
+                     *         1795400445,
+                     *         1795400460
                      *       ],
                      *       "series": []
                      *     }
@@ -13452,14 +13647,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *           "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:35.417947Z",
+                     *           "created_at": "2026-11-23T02:21:02.717581Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -13566,12 +13761,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *       "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:35.417947Z",
+                     *       "created_at": "2026-11-23T02:21:02.717581Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13699,12 +13894,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *       "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:35.417947Z",
+                     *       "created_at": "2026-11-23T02:21:02.717581Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14046,14 +14241,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "76143446-38b9-4a63-a0c8-324d353f5fda",
+                     *       "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:35.417947Z",
+                     *       "created_at": "2026-11-23T02:21:02.717581Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14227,12 +14422,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *           "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T02:11:29.557492Z",
+                     *           "created_at": "2026-11-23T02:20:56.822436Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -14247,7 +14442,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-23T02:11:29.582661Z"
+                     *               "last_transition_time": "2026-11-23T02:20:56.858525Z"
                      *             }
                      *           ]
                      *         }
@@ -14340,12 +14535,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *       "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.557492Z",
+                     *       "created_at": "2026-11-23T02:20:56.822436Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14360,7 +14555,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T02:11:29.582661Z"
+                     *           "last_transition_time": "2026-11-23T02:20:56.858525Z"
                      *         }
                      *       ]
                      *     }
@@ -14464,12 +14659,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *       "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.557492Z",
+                     *       "created_at": "2026-11-23T02:20:56.822436Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14484,7 +14679,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T02:11:29.582661Z"
+                     *           "last_transition_time": "2026-11-23T02:20:56.858525Z"
                      *         }
                      *       ]
                      *     }
@@ -14810,12 +15005,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *       "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.557492Z",
+                     *       "created_at": "2026-11-23T02:20:56.822436Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14830,7 +15025,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T02:11:29.582661Z"
+                     *           "last_transition_time": "2026-11-23T02:20:56.858525Z"
                      *         }
                      *       ]
                      *     }
@@ -15161,10 +15356,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *             "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-23T02:11:29Z"
+                     *             "creationTimestamp": "2026-11-23T02:20:56Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -15227,7 +15422,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-23T02:11:36Z"
+                     *                 "lastTransitionTime": "2026-11-23T02:21:03Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -15390,10 +15585,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "9abe71b1-f967-42e1-be6c-5490776a84af",
+                     *         "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-23T02:11:29Z"
+                     *         "creationTimestamp": "2026-11-23T02:20:56Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -15406,7 +15601,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-23T02:11:29Z"
+                     *             "lastTransitionTime": "2026-11-23T02:20:56Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -15696,10 +15891,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "3acd0ab1-de07-4eed-9c7a-3da13e804949",
+                     *         "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-23T02:11:29Z"
+                     *         "creationTimestamp": "2026-11-23T02:20:56Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -15762,7 +15957,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-23T02:11:36Z"
+                     *             "lastTransitionTime": "2026-11-23T02:21:03Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16059,14 +16254,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *           "uid": "b3164cfd-b308-4496-a858-49fce169c775",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:33.862765Z",
+                     *           "created_at": "2026-11-23T02:21:01.278908Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -16160,12 +16355,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *       "uid": "b3164cfd-b308-4496-a858-49fce169c775",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:33.862765Z",
+                     *       "created_at": "2026-11-23T02:21:01.278908Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16270,12 +16465,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *       "uid": "b3164cfd-b308-4496-a858-49fce169c775",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:33.862765Z",
+                     *       "created_at": "2026-11-23T02:21:01.278908Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16603,14 +16798,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2255b329-813f-4769-bb9a-b8c3cab7b2e5",
+                     *       "uid": "b3164cfd-b308-4496-a858-49fce169c775",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:33.862765Z",
+                     *       "created_at": "2026-11-23T02:21:01.278908Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16770,12 +16965,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *           "uid": "47460492-d662-45a6-9778-484ce41d45bd",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:34.437072Z",
+                     *           "created_at": "2026-11-23T02:21:01.770064Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -16871,12 +17066,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *       "uid": "47460492-d662-45a6-9778-484ce41d45bd",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:34.437072Z",
+                     *       "created_at": "2026-11-23T02:21:01.770064Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -16984,12 +17179,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *       "uid": "47460492-d662-45a6-9778-484ce41d45bd",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:34.437072Z",
+                     *       "created_at": "2026-11-23T02:21:01.770064Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17319,12 +17514,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5cf830ef-23a3-4f74-a146-2b9e5b1dc689",
+                     *       "uid": "47460492-d662-45a6-9778-484ce41d45bd",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:34.437072Z",
+                     *       "created_at": "2026-11-23T02:21:01.770064Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -17486,7 +17681,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *           "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -17495,7 +17690,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:25.876748Z",
+                     *           "created_at": "2026-11-23T02:20:51.714753Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -17586,7 +17781,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *       "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -17594,7 +17789,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:25.876748Z",
+                     *       "created_at": "2026-11-23T02:20:51.714753Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -17698,7 +17893,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *       "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -17706,7 +17901,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:25.876748Z",
+                     *       "created_at": "2026-11-23T02:20:51.714753Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18031,7 +18226,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ef407a3c-cc10-44aa-bbc2-20464577784a",
+                     *       "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18040,7 +18235,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:25.876748Z",
+                     *       "created_at": "2026-11-23T02:20:51.714753Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18212,7 +18407,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-23T02:11:24.121312Z",
+                     *           "updated_at": "2026-11-23T02:20:48.318588Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -18332,7 +18527,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T02:11:24.121312Z",
+                     *       "updated_at": "2026-11-23T02:20:48.318588Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -18482,7 +18677,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-1b8d2",
+                     *               "workload": "ai-research/job-train-ede4e",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -18521,7 +18716,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-1b8d2",
+                     *               "workload": "ai-research/job-train-ede4e",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -18752,7 +18947,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T02:11:24.121312Z",
+                     *       "updated_at": "2026-11-23T02:20:48.318588Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19242,7 +19437,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-23T02:11:40.234005Z"
+                     *           "created_at": "2026-11-23T02:21:06.741145Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19351,7 +19546,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-23T02:11:40.234005Z"
+                     *       "created_at": "2026-11-23T02:21:06.741145Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -19609,7 +19804,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-23T02:11:40.234005Z"
+                     *       "created_at": "2026-11-23T02:21:06.741145Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20163,7 +20358,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-23T02:11:43.860293Z"
+                     *           "heartbeat_at": "2026-11-23T02:21:08.787585Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -20314,7 +20509,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-1c7f8",
+                     *           "name": "job-train-7f278",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -20781,12 +20976,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *           "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:32.818123Z",
+                     *           "created_at": "2026-11-23T02:21:00.403074Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -20881,12 +21076,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *       "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:32.818123Z",
+                     *       "created_at": "2026-11-23T02:21:00.403074Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -20993,12 +21188,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *       "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:32.818123Z",
+                     *       "created_at": "2026-11-23T02:21:00.403074Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21325,12 +21520,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d829e219-0e15-4f4c-b8a4-7dcf691b7149",
+                     *       "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:32.818123Z",
+                     *       "created_at": "2026-11-23T02:21:00.403074Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -21491,14 +21686,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *           "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:34.937800Z",
+                     *           "created_at": "2026-11-23T02:21:02.282733Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -21597,12 +21792,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *       "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:34.937800Z",
+                     *       "created_at": "2026-11-23T02:21:02.282733Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -21715,12 +21910,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *       "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:34.937800Z",
+                     *       "created_at": "2026-11-23T02:21:02.282733Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22053,14 +22248,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "082cf832-ae61-4dd7-bdf6-1e81b8846447",
+                     *       "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:34.937800Z",
+                     *       "created_at": "2026-11-23T02:21:02.282733Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22310,8 +22505,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-24T02:11:46.139106Z",
-                     *       "until": "2026-11-23T02:11:46.139106Z",
+                     *       "since": "2026-10-24T02:21:14.519252Z",
+                     *       "until": "2026-11-23T02:21:14.519252Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -22373,12 +22568,12 @@ export interface operations {
                      *         [
                      *           "research",
                      *           5,
-                     *           0.087,
-                     *           0.409,
-                     *           0.554,
+                     *           0.096,
+                     *           0.47,
+                     *           0.626,
                      *           1,
                      *           0,
-                     *           2.046,
+                     *           2.067,
                      *           0,
                      *           1,
                      *           0.002
@@ -22386,12 +22581,12 @@ export interface operations {
                      *       ],
                      *       "totals": {
                      *         "started": 5,
-                     *         "wait_p50_seconds": 0.087,
-                     *         "wait_p90_seconds": 0.409,
-                     *         "wait_max_seconds": 0.554,
+                     *         "wait_p50_seconds": 0.096,
+                     *         "wait_p90_seconds": 0.47,
+                     *         "wait_max_seconds": 0.626,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 2.046,
+                     *         "run_mean_seconds": 2.067,
                      *         "preempted": 0,
                      *         "evicted": 1,
                      *         "device_hours": 0.002
@@ -22496,14 +22691,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *           "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:29.092501Z",
+                     *           "created_at": "2026-11-23T02:20:55.881050Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -22635,12 +22830,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.092501Z",
+                     *       "created_at": "2026-11-23T02:20:55.881050Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -22785,12 +22980,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.092501Z",
+                     *       "created_at": "2026-11-23T02:20:55.881050Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -22968,15 +23163,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:11:29.092501Z",
-                     *       "deletion_requested_at": "2026-11-23T02:11:48.781921Z",
+                     *       "created_at": "2026-11-23T02:20:55.881050Z",
+                     *       "deletion_requested_at": "2026-11-23T02:21:23.422521Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -23178,14 +23373,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0e9c9d5-47f7-4cc5-b7df-2cd19ae72b15",
+                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:29.092501Z",
+                     *       "created_at": "2026-11-23T02:20:55.881050Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23384,14 +23579,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *           "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:35.850579Z",
+                     *           "created_at": "2026-11-23T02:21:03.131675Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -23490,12 +23685,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *       "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:35.850579Z",
+                     *       "created_at": "2026-11-23T02:21:03.131675Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -23608,12 +23803,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *       "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:35.850579Z",
+                     *       "created_at": "2026-11-23T02:21:03.131675Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -23947,14 +24142,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea3930ce-ab9b-4d84-82c6-5728438d3003",
+                     *       "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:35.850579Z",
+                     *       "created_at": "2026-11-23T02:21:03.131675Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24118,12 +24313,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "1ff4b10b-7ce2-4ebe-af6b-22e2c96fe813",
+                     *           "uid": "ce0d91cd-ea2f-4373-9e9c-312877f3af53",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T02:11:24.213314Z",
+                     *           "created_at": "2026-11-23T02:20:48.558404Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -24335,12 +24530,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "12df4c59-70c2-4bb4-84f7-b7bd1a0653f7",
+                     *       "uid": "59688a2f-0ac4-4080-b1b4-e5a732b08d77",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:30.233389Z",
+                     *       "created_at": "2026-11-23T02:20:58.033733Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -24669,12 +24864,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "12df4c59-70c2-4bb4-84f7-b7bd1a0653f7",
+                     *       "uid": "59688a2f-0ac4-4080-b1b4-e5a732b08d77",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:30.233389Z",
+                     *       "created_at": "2026-11-23T02:20:58.033733Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -24837,14 +25032,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *           "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:33.363692Z",
+                     *           "created_at": "2026-11-23T02:21:00.727628Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -24940,12 +25135,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *       "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:33.363692Z",
+                     *       "created_at": "2026-11-23T02:21:00.727628Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25055,12 +25250,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *       "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:33.363692Z",
+                     *       "created_at": "2026-11-23T02:21:00.727628Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25390,14 +25585,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "07805174-1bb3-4936-8dd6-9a0af8c090d9",
+                     *       "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:33.363692Z",
+                     *       "created_at": "2026-11-23T02:21:00.727628Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25565,7 +25760,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-23T02:11:40.026413Z"
+                     *           "updated_at": "2026-11-23T02:21:06.529710Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -25667,7 +25862,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T02:11:40.026413Z"
+                     *       "updated_at": "2026-11-23T02:21:06.529710Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -25794,7 +25989,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T02:11:40.026413Z"
+                     *       "updated_at": "2026-11-23T02:21:06.529710Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26025,7 +26220,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-23T02:11:40.149897Z"
+                     *       "updated_at": "2026-11-23T02:21:06.640435Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26167,14 +26362,16 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 5,
+                     *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 5,
-                     *           "started_at": "2026-11-23T02:11:43.706365Z",
-                     *           "duration_seconds": 0.007490724994568154,
+                     *           "started_at": "2026-11-23T02:21:10.734444Z",
+                     *           "duration_seconds": 0.009538733007502742,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
-                     *           "inadmissible": 0
+                     *           "inadmissible": 0,
+                     *           "cluster": "default"
                      *         }
                      *       ],
                      *       "next": null
@@ -26450,7 +26647,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-23T02:11:30.705867Z"
+                     *       "created_at": "2026-11-23T02:20:58.829005Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -26689,10 +26886,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "45e83b6b-572a-4674-afd8-ddabaee05f3e",
+                     *           "id": "982984c1-65c1-445b-b025-f6da296d722c",
                      *           "name": "nightly",
-                     *           "created": "2026-11-23T02:11:30.795367Z",
-                     *           "expiry": "2027-02-21T02:11:30.794475Z",
+                     *           "created": "2026-11-23T02:20:58.910327Z",
+                     *           "expiry": "2027-02-21T02:20:58.909661Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -26796,10 +26993,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "45e83b6b-572a-4674-afd8-ddabaee05f3e",
+                     *       "id": "982984c1-65c1-445b-b025-f6da296d722c",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T02:11:30.794475Z",
+                     *       "expiry": "2027-02-21T02:20:58.909661Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -27140,7 +27337,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T02:11:45.784849Z",
+                     *       "since": "2026-11-22T02:21:13.464238Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -27334,14 +27531,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *           "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:32.218036Z",
+                     *           "created_at": "2026-11-23T02:20:59.968117Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -27436,12 +27633,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *       "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:32.218036Z",
+                     *       "created_at": "2026-11-23T02:20:59.968117Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -27550,12 +27747,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *       "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:32.218036Z",
+                     *       "created_at": "2026-11-23T02:20:59.968117Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -27884,14 +28081,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7cf99f91-1158-4e45-adab-6db61fb8c40c",
+                     *       "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:32.218036Z",
+                     *       "created_at": "2026-11-23T02:20:59.968117Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28058,7 +28255,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-23T02:11:24.207258Z"
+                     *           "created_at": "2026-11-23T02:20:48.540330Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -28158,7 +28355,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T02:11:29.962208Z"
+                     *       "created_at": "2026-11-23T02:20:57.707515Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28283,7 +28480,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T02:11:29.962208Z"
+                     *       "created_at": "2026-11-23T02:20:57.707515Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28384,7 +28581,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T02:11:29.962208Z"
+                     *       "created_at": "2026-11-23T02:20:57.707515Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28511,10 +28708,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "5999eab6-1524-428a-b0b9-210451efbe0a",
+                     *           "id": "97228737-3844-4a6e-8865-c5890a847fa0",
                      *           "name": "laptop",
-                     *           "created": "2026-11-23T02:11:30.483154Z",
-                     *           "expiry": "2027-02-21T02:11:30.482431Z",
+                     *           "created": "2026-11-23T02:20:58.531056Z",
+                     *           "expiry": "2027-02-21T02:20:58.530645Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -28725,12 +28922,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *           "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:11:29.746908Z",
+                     *           "created_at": "2026-11-23T02:20:57.107220Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -28823,12 +29020,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *       "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:29.746908Z",
+                     *       "created_at": "2026-11-23T02:20:57.107220Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -28933,12 +29130,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *       "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:11:29.746908Z",
+                     *       "created_at": "2026-11-23T02:20:57.107220Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -29263,12 +29460,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a09a605e-35cc-45b8-aaf3-dac8c5c29e6c",
+                     *       "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:11:29.746908Z",
+                     *       "created_at": "2026-11-23T02:20:57.107220Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -29468,7 +29665,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "172e544c-6dbf-41bd-bc1f-11b57df87b91",
+                     *           "uid": "0a737a2b-9b78-4a0d-a616-d5419d688e9a",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -29477,9 +29674,9 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-23T02:11:43.626497Z",
-                     *           "queued_at": "2026-11-23T02:11:43.626497Z",
-                     *           "quota_reserved_at": "2026-11-23T02:11:43.706365Z",
+                     *           "created_at": "2026-11-23T02:21:10.668020Z",
+                     *           "queued_at": "2026-11-23T02:21:10.668020Z",
+                     *           "quota_reserved_at": "2026-11-23T02:21:10.734444Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -29641,7 +29838,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "c9657e72-bc40-4873-9660-1e9a5aadd559",
+                     *           "uid": "ff295502-ba82-49dd-aa54-8652ffdf3468",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -29776,7 +29973,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "c9657e72-bc40-4873-9660-1e9a5aadd559",
+                     *       "uid": "ff295502-ba82-49dd-aa54-8652ffdf3468",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -29785,10 +29982,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T02:11:41.154002Z",
-                     *       "queued_at": "2026-11-23T02:11:41.154002Z",
-                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
-                     *       "admitted_at": "2026-11-23T02:11:41.933565Z",
+                     *       "created_at": "2026-11-23T02:21:08.189556Z",
+                     *       "queued_at": "2026-11-23T02:21:08.189556Z",
+                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
+                     *       "admitted_at": "2026-11-23T02:21:09.125229Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -29803,14 +30000,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T02:11:41.933565Z"
+                     *           "last_transition_time": "2026-11-23T02:21:09.125229Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -29819,7 +30016,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1027.1027.2048",
+                     *       "resource_version": "1035.1035.2064",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -29860,7 +30057,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:11:41.815760Z"
+                     *           "last_transition_time": "2026-11-23T02:21:09.020427Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -29988,7 +30185,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "172e544c-6dbf-41bd-bc1f-11b57df87b91",
+                     *       "uid": "0a737a2b-9b78-4a0d-a616-d5419d688e9a",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -29997,9 +30194,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:11:43.626497Z",
-                     *       "queued_at": "2026-11-23T02:11:43.626497Z",
-                     *       "quota_reserved_at": "2026-11-23T02:11:43.706365Z",
+                     *       "created_at": "2026-11-23T02:21:10.668020Z",
+                     *       "queued_at": "2026-11-23T02:21:10.668020Z",
+                     *       "quota_reserved_at": "2026-11-23T02:21:10.734444Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30015,14 +30212,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:11:43.706365Z"
+                     *           "last_transition_time": "2026-11-23T02:21:10.734444Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:11:43.706365Z"
+                     *           "last_transition_time": "2026-11-23T02:21:10.734444Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30030,8 +30227,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-23T02:11:46.606058Z",
-                     *       "resource_version": "1053.1044.2088",
+                     *       "deletion_requested_at": "2026-11-23T02:21:15.918966Z",
+                     *       "resource_version": "1056.1048.2096",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -30072,7 +30269,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:11:43.706365Z"
+                     *           "last_transition_time": "2026-11-23T02:21:10.734444Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30237,7 +30434,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "c9657e72-bc40-4873-9660-1e9a5aadd559",
+                     *       "uid": "ff295502-ba82-49dd-aa54-8652ffdf3468",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30246,9 +30443,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:11:41.154002Z",
-                     *       "queued_at": "2026-11-23T02:11:41.154002Z",
-                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "created_at": "2026-11-23T02:21:08.189556Z",
+                     *       "queued_at": "2026-11-23T02:21:08.189556Z",
+                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30264,14 +30461,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30280,7 +30477,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1026.1024.2048",
+                     *       "resource_version": "1034.1032.2064",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30321,7 +30518,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:11:41.815760Z"
+                     *           "last_transition_time": "2026-11-23T02:21:09.020427Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30468,7 +30665,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -30477,9 +30674,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:11:41.258582Z",
-                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
-                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "created_at": "2026-11-23T02:21:08.329546Z",
+                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
+                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30495,14 +30692,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30510,8 +30707,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-23T02:11:43.490886Z",
-                     *       "resource_version": "1041.1024.2048",
+                     *       "deletion_requested_at": "2026-11-23T02:21:10.559857Z",
+                     *       "resource_version": "1045.1032.2064",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30552,7 +30749,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30707,7 +30904,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-23T02:11:41.933565Z",
+                     *           "at": "2026-11-23T02:21:09.125229Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
@@ -30901,7 +31098,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -30910,9 +31107,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:11:41.258582Z",
-                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
-                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "created_at": "2026-11-23T02:21:08.329546Z",
+                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
+                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30928,14 +31125,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30944,7 +31141,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1034.1024.2048",
+                     *       "resource_version": "1038.1032.2064",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30985,7 +31182,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31430,7 +31627,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31439,9 +31636,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:11:41.258582Z",
-                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
-                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "created_at": "2026-11-23T02:21:08.329546Z",
+                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
+                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31457,14 +31654,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31473,7 +31670,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1032.1024.2048",
+                     *       "resource_version": "1036.1032.2064",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31514,7 +31711,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31661,7 +31858,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "24f7a678-7f67-47f8-8ddc-b225dd65cfe6",
+                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31670,9 +31867,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:11:41.258582Z",
-                     *       "queued_at": "2026-11-23T02:11:41.258582Z",
-                     *       "quota_reserved_at": "2026-11-23T02:11:41.345989Z",
+                     *       "created_at": "2026-11-23T02:21:08.329546Z",
+                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
+                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31688,14 +31885,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31704,7 +31901,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1036.1024.2048",
+                     *       "resource_version": "1040.1032.2064",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31745,7 +31942,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:11:41.345989Z"
+                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
                      *         }
                      *       ],
                      *       "devices": [
