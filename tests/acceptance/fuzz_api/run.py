@@ -21,6 +21,7 @@ from kueueweb.embedded.valkey import Valkey
 from tests.acceptance.processes import wait_for
 
 ROOT: Final = Path(__file__).resolve().parents[3]
+CONFIGURATION: Final = Path(__file__).with_name("schemathesis.toml")
 CHECKS: Final = (
     "not_a_server_error",
     "status_code_conformance",
@@ -90,7 +91,8 @@ def who_asks(address: str) -> Mapping[str, str]:
 def schemathesis(address: str, token: str, options: Sequence[str]) -> int:
     """Its exit code; 0 if every answer was as promised."""
     command = [
-        sys.executable, "-m", "schemathesis.cli", "run", str(ROOT / "docs" / "openapi.json"), "--url", address,
+        sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run",
+        str(ROOT / "docs" / "openapi.json"), "--url", address,
         "--checks", ",".join(CHECKS), "--continue-on-failure", "--suppress-health-check", "all", *options,
     ]  # fmt: skip
     if token:
