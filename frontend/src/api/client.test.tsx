@@ -1,5 +1,9 @@
+import { QueryClient } from "@tanstack/react-query";
 import { describe, expect, it, vi } from "vitest";
+import { serve } from "@/test-render";
 import { ApiError, after, answer, api, send } from "./client";
+import { deviceSamplesQuery } from "./devices";
+import { workloadSamplesQuery } from "./workloads";
 
 function network(respond: (request: Request) => Response | Promise<Response>): void {
   vi.stubGlobal("fetch", async (request: Request) => respond(request));
@@ -70,4 +74,17 @@ it("sends the CSRF token with what changes something, and with nothing else", as
 it("asks for a page after a cursor, and for the first without one", () => {
   expect(after("abc")).toEqual({ after: "abc" });
   expect(after(null)).toEqual({});
+});
+
+it("what devices and containers used is asked for with nothing that the server refuses", async () => {
+  const calls = serve([[/samples/, { body: { results: [] } }]]);
+  const queries = new QueryClient();
+  await queries.fetchQuery(deviceSamplesQuery("default", "GPU-1"));
+  await queries.fetchQuery(workloadSamplesQuery("default", { namespace: "ai", name: "train" }));
+  expect(calls).toHaveLength(2);
+  const taken = ["cluster", "hours", "resolution"];
+  for (const { address } of calls) {
+    const names = [...new URLSearchParams(address.split("?")[1]).keys()];
+    expect(names.filter((name) => !taken.includes(name))).toEqual([]);
+  }
 });

@@ -49,7 +49,7 @@ export function deviceUsageQuery(cluster: string) {
 
 /** What a device used in the last hour, as its monitor says; empty without a monitor. */
 export function deviceSamplesQuery(cluster: string, uuid: string) {
-  const params = { path: { uuid }, query: { cluster, hours: 1, limit: 1000 } };
+  const params = { path: { uuid }, query: { cluster, hours: 1 } };
   return queryOptions({
     queryKey: ["device-samples", cluster, uuid] as const,
     queryFn: ({ signal }) => answer(api.GET("/api/v1/devices/{uuid}/samples/", { params, signal })),

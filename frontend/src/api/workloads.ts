@@ -120,7 +120,7 @@ export function workloadEventsQuery(cluster: string, { namespace, name }: Worklo
 
 /** What its containers used in the last minutes, as their monitors say; empty without a monitor. */
 export function workloadSamplesQuery(cluster: string, { namespace, name }: WorkloadReference) {
-  const params = { path: { namespace, name }, query: { cluster, hours: RECENT_HOURS, limit: 1000 } };
+  const params = { path: { namespace, name }, query: { cluster, hours: RECENT_HOURS } };
   return queryOptions({
     queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "samples"] as const,
     queryFn: ({ signal }) =>

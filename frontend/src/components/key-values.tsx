@@ -10,13 +10,25 @@ export function KeyValues({ rows }: { rows: readonly (readonly [string, ReactNod
         {rows.map(([name, value]) => (
           <Table.Tr key={name}>
             <Table.Td c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
-              {name}
+              <Breakable name={name} />
             </Table.Td>
             <Table.Td style={{ overflowWrap: "anywhere" }}>{value}</Table.Td>
           </Table.Tr>
         ))}
       </Table.Tbody>
     </Table>
+  );
+}
+
+/** A name such as kubernetes.io/hostname, which may break after its prefix rather than within a word. */
+function Breakable({ name }: { name: string }) {
+  const [prefix = "", ...rest] = name.split("/");
+  if (rest.length === 0) return name;
+  return (
+    <>
+      {prefix}/<wbr />
+      {rest.join("/")}
+    </>
   );
 }
 

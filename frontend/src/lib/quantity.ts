@@ -132,7 +132,7 @@ export function formatShare(used: number, total: number): string {
 export function formatAmountShort(resource: string, amount: number): string {
   if (amount >= Number(UNLIMITED)) return t`no limit`;
   if (resource === "cpu") return short(amount / 1000);
-  if (isBytes(resource)) return formatBytes(amount);
+  if (isBytes(resource)) return amount === 0 ? "0 GiB" : formatBytes(amount);
   if (/gpumem$|-memory$|vmem/.test(resource)) return formatMib(amount);
   if (/gpucores$|percentage$/.test(resource)) return `${short(amount)} %`;
   return whole(amount);

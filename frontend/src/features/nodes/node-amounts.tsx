@@ -60,7 +60,7 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
                   used={used === null ? null : formatMib(used.memoryMib)}
                 />
                 <AmountRow
-                  name={t`their cores`}
+                  name={plural(totals.devices, { one: "cores of # GPU", other: "cores of # GPUs" })}
                   format={(percent) => `${percent} %`}
                   held={totals.used_cores_percent}
                   total={totals.cores_percent}

@@ -38,9 +38,13 @@ export function ClusterHealth() {
               </Trans>
             </Part>
             <Part name={t`Watcher`} alive={health.watcher.alive} dead={t`Silent`}>
-              <Trans>
-                last event from the cluster <Ago time={health.watcher.last_event_at} />
-              </Trans>
+              {health.watcher.last_event_at === null ? (
+                <Trans>no event from the cluster yet</Trans>
+              ) : (
+                <Trans>
+                  last event from the cluster <Ago time={health.watcher.last_event_at} />
+                </Trans>
+              )}
             </Part>
             {health.kueue.alive && (
               <Part name={t`Another scheduler`} alive={false} dead={t`Nothing is pushed`}>

@@ -141,7 +141,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
             label={t`Group by`}
             size="xs"
             miw={260}
-            placeholder={by.length === 0 ? t`as usual` : ""}
+            placeholder={by.length === 0 ? t`the usual groups` : ""}
             data={(report.data?.by ?? []).map((value) => ({ value, label: groupTitles()[value] ?? value }))}
             value={by}
             onChange={(chosen) => {

@@ -12,7 +12,14 @@ export function ModeBadge({ clusters }: { clusters: ClusterSummary[] }) {
   const { label, color, meaning } = clusterModes()[found.mode];
   return (
     <Tooltip label={meaning} multiline maw={320}>
-      <Badge variant="light" color={color} tt="none" radius="sm" aria-label={t`Mode: ${label}. ${meaning}`}>
+      <Badge
+        variant="light"
+        color={color}
+        tt="none"
+        radius="sm"
+        miw="max-content"
+        aria-label={t`Mode: ${label}. ${meaning}`}
+      >
         {label}
       </Badge>
     </Tooltip>

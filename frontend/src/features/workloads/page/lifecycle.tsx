@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Text } from "@mantine/core";
 import type { Workload } from "@/api/types";
 import { useNow } from "@/lib/clock";
-import { formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
+import { formatAge, formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
 
 interface Step {
@@ -47,7 +47,7 @@ export function Lifecycle({ workload }: { workload: Workload }) {
             </Text>
             {lasts !== null && !over && (
               <Text fz="xs" c="var(--kw-muted)" className="kw-number">
-                {place === latest ? t`for ${formatDuration(lasts)} now` : t`took ${formatDuration(lasts)}`}
+                {place === latest ? t`for ${formatAge(lasts)} now` : t`took ${formatDuration(lasts)}`}
               </Text>
             )}
           </li>

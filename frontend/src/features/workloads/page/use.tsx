@@ -8,7 +8,7 @@ import type { WorkloadDetail } from "@/api/types";
 import { workloadSamplesQuery } from "@/api/workloads";
 import { Panel } from "@/components/panel";
 import { formatMib, formatShare } from "@/lib/quantity";
-import { formatDuration } from "@/lib/time";
+import { formatAge } from "@/lib/time";
 import classes from "../workloads.module.css";
 import { type ContainerUse, latestUse } from "./container-use";
 
@@ -84,9 +84,7 @@ function Row({ use }: { use: ContainerUse }) {
         {use.utilization_percent === null ? t`not reported` : `${Math.round(use.utilization_percent)} %`}
       </Table.Td>
       <Table.Td ta="right" className="kw-number">
-        {use.last_kernel_seconds === null
-          ? t`not reported`
-          : t`${formatDuration(use.last_kernel_seconds)} ago`}
+        {use.last_kernel_seconds === null ? t`not reported` : t`${formatAge(use.last_kernel_seconds)} ago`}
       </Table.Td>
     </Table.Tr>
   );

@@ -8,7 +8,7 @@ import { explanationQuery } from "@/api/workloads";
 import { Icon, type IconName } from "@/components/icon";
 import { useNow } from "@/lib/clock";
 import { formatCount } from "@/lib/quantity";
-import { formatDuration, secondsBetween } from "@/lib/time";
+import { formatAge, formatDuration, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
 import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
@@ -83,7 +83,7 @@ function Facts({
     explanation !== undefined &&
       explanation.position > 0 &&
       t`number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
-    waited !== null && t`waiting for ${formatDuration(waited)}`,
+    waited !== null && t`waiting for ${formatAge(waited)}`,
     retry !== null && workload.status !== "Finished" && t`may be tried again in ${formatDuration(retry)}`,
   ].filter((fact) => fact !== false);
   return (
