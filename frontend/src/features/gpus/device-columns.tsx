@@ -8,7 +8,7 @@ import type { DataColumn } from "@/components/table/data-table";
 import { gpuState } from "@/lib/url/gpu-filters";
 import { gpuStateLooks } from "./gpu-state";
 import { type ClusterDevice, tenants } from "./summary";
-import { formatCoresShort } from "./units";
+import { deviceModel, formatCoresShort } from "./units";
 
 const DEVICE_MEMORY = "nvidia.com/gpumem";
 
@@ -29,7 +29,7 @@ export const DEVICE_COLUMNS: DataColumn<ClusterDevice>[] = [
   textColumn(
     "type",
     () => t`Type`,
-    ({ device }) => device.type,
+    ({ device }) => deviceModel(device.type),
     { width: "16%", hideBelow: 1000 },
   ),
   {

@@ -7,6 +7,7 @@ import { Panel } from "@/components/panel";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
 import classes from "./gpus.module.css";
 import { type DeviceEntry, headroom } from "./summary";
+import { deviceModel } from "./units";
 
 export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
   const rows = useMemo(() => headroom(entries), [entries]);
@@ -37,7 +38,7 @@ export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
           <Table.Tbody>
             {rows.map((row) => (
               <Table.Tr key={row.type}>
-                <Table.Td>{row.type}</Table.Td>
+                <Table.Td>{deviceModel(row.type)}</Table.Td>
                 <Table.Td ta="right">{formatCount(row.devices)}</Table.Td>
                 <Table.Td ta="right">{formatCount(row.wholeFree)}</Table.Td>
                 <Table.Td ta="right">{formatMib(row.freeMib)}</Table.Td>

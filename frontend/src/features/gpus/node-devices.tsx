@@ -14,7 +14,7 @@ import { CordonMenu } from "./cordon";
 import { gpuStateLooks } from "./gpu-state";
 import classes from "./gpus.module.css";
 import type { DeviceEntry, NodeGroup } from "./summary";
-import { deviceTitle, formatCores, formatCoresShort, sliceShare } from "./units";
+import { deviceModel, deviceTitle, formatCores, formatCoresShort, sliceShare } from "./units";
 
 export interface NodeDevicesProps {
   group: NodeGroup;
@@ -69,7 +69,7 @@ function NodeHead({ group, fault, compact }: Pick<NodeDevicesProps, "group" | "f
   const counted = [
     ...new Set(group.entries.flatMap(({ device: { units } }) => [units.parts, units.cores_unit])),
   ].filter((unit) => unit !== "slots" && unit !== "%");
-  const types = [...new Set(group.entries.map((entry) => entry.device.type))].join(", ");
+  const types = [...new Set(group.entries.map((entry) => deviceModel(entry.device.type)))].join(", ");
   return (
     <Group justify="space-between" gap={6} wrap="nowrap" className={classes.nodeHead}>
       <Text fz="sm" fw={620} truncate title={group.node} maw="75%" style={{ flexShrink: 0 }}>
@@ -103,7 +103,7 @@ function describe({ device }: DeviceEntry): string {
   const cores =
     device.units.cores_unit === "%" ? t`${device.used_cores_percent} % of cores` : formatCores(device.units);
   const held = t`${formatMib(device.used_memory_mib)} of ${formatMib(device.memory_mib)} and ${cores} held`;
-  return t`${deviceTitle(device)}, ${device.type}: ${state}, ${held} in ${plural(device.slices.length, { one: "# slice", other: "# slices" })}`;
+  return t`${deviceTitle(device)}, ${deviceModel(device.type)}: ${state}, ${held} in ${plural(device.slices.length, { one: "# slice", other: "# slices" })}`;
 }
 
 function FullDevice({ entry, highlight, onOpen }: DeviceProps) {

@@ -23,6 +23,11 @@ export function sliceShare(device: LiveDevice, memoryMib: number): number {
     : device.used_slots / Math.max(device.slots, 1) / device.slices.length;
 }
 
+/** The model in a type of HAMi's, which puts the vendor before it, also where the model begins with the vendor. */
+export function deviceModel(type: string): string {
+  return type.replace(/^(\w+)-(?=\1\b)/, "");
+}
+
 /** "Device 3 of gpu-node-01", or "Die 3 of vastai-va16". */
 export function deviceTitle(device: LiveDevice): string {
   const word = deviceWord(device.units.device);

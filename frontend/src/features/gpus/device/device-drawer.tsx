@@ -14,7 +14,7 @@ import { partsWord } from "@/lib/words/device-words";
 import { CordonButtons } from "../cordon";
 import { gpuStateLooks } from "../gpu-state";
 import classes from "../gpus.module.css";
-import { deviceTitle, formatCores } from "../units";
+import { deviceModel, deviceTitle, formatCores } from "../units";
 import { DeviceUse } from "./device-use";
 import { MigPlacement, placeWords } from "./mig-placement";
 
@@ -73,7 +73,9 @@ function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
       <Group gap="xs">
         <BadgeDot label={label} color={color} hint={meaning} />
         <Text fz="sm">
-          {device.type.startsWith(device.vendor) ? device.type : `${device.vendor} ${device.type}`}
+          {device.type.startsWith(device.vendor)
+            ? deviceModel(device.type)
+            : `${device.vendor} ${device.type}`}
         </Text>
       </Group>
       <Code style={{ overflowWrap: "anywhere" }}>{uuid}</Code>
