@@ -24,11 +24,10 @@ from rest_framework.test import APIClient
 
 from clusters.client import ClusterClient, JsonObject, Kind, TokenBucket, WatchEvent, connect
 from queues.models import Workload
-from tests.clusters.kueue_cluster import V1BETA2, KueueCluster
+from tests.clusters.kueue_cluster import PENDING, V1BETA2, KueueCluster, admitted
+from tests.clusters.kueue_cluster import configure as configure_kueue
 from tests.clusters.served_cluster import ServedCluster
 from tests.clusters.served_cluster import configure as configure_served
-from tests.clusters.test_observe import PENDING, admitted
-from tests.clusters.test_observe import configure as configure_kueue
 from tests.users import client_of, make_user
 
 SIZE = int(os.environ.get("MIRRORED", "10000"))

@@ -19,6 +19,7 @@ from tests.simulated_cluster import ServerThread, fetch, post
 V1BETA2 = "kueue.x-k8s.io/v1beta2"
 V1BETA1 = "kueue.x-k8s.io/v1beta1"
 AT = "2026-01-01T00:00:00Z"
+RACK = "example.com/rack"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -96,3 +97,76 @@ def _path(resource: Resource, namespace: str, name: str) -> str:
 def condition(type_: str, status: str, reason: str, message: str = "", at: str = AT) -> JsonObject:
     found = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": at}
     return {**found, "observedGeneration": 1}
+
+
+def configure(kueue: KueueCluster) -> None:
+    """Two flavors, a cohort of one ClusterQueue with 4 cpu, and its LocalQueue in namespace `team`."""
+    old = kueue.version == V1BETA1
+    kueue.write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"cost": "a"}}})
+    kueue.kueue("Topology", "racks", {"levels": [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]})
+    kueue.kueue("ResourceFlavor", "plain", {"nodeLabels": {"gpu": "on"}})
+    kueue.kueue("Cohort", "company", {})
+    check = {"controllerName": "example.com/budget"}
+    active = {"conditions": [condition("Active", "False", "Unknown")]}
+    kueue.kueue("AdmissionCheck", "budget", check, status=active)
+    priority = {"apiVersion": kueue.version, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}}
+    kueue.write({**priority, "value": 1000, "description": "first"})
+    quota = {"name": "plain", "resources": [{"name": "cpu", "nominalQuota": "4"}]}
+    spec = {
+        "cohort" if old else "cohortName": "company",
+        "namespaceSelector": {},
+        "queueingStrategy": "BestEffortFIFO",
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+    }
+    kueue.kueue("ClusterQueue", "main", spec, status={"pendingWorkloads": 1})
+    kueue.kueue("LocalQueue", "local", {"clusterQueue": "main"}, "team")
+
+
+def workload(kueue: KueueCluster, name: str, status: JsonObject, **fields: Any) -> JsonObject:
+    """A Workload object of two pods with one cpu each, and its status."""
+    template = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}}
+    old = {"priorityClassName": "high", "priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass"}
+    new = {"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}}
+    spec = {
+        "queueName": "local",
+        "priority": 1000,
+        "active": True,
+        **(old if kueue.version == V1BETA1 else new),
+        "podSets": [{"name": "main", "count": 2, "template": template}],
+    }
+    return kueue.kueue("Workload", name, spec, "team", status=status, **fields)
+
+
+def topology(kueue: KueueCluster) -> JsonObject:
+    """Two domains, a pod in each, as each version writes it."""
+    levels = [RACK, "kubernetes.io/hostname"]
+    if kueue.version == V1BETA1:
+        domains = [{"values": ["r1", f"node-{n}"], "count": 1} for n in (1, 2)]
+        return {"levels": levels, "domains": domains}
+    hosts = {"individual": {"prefix": "node-", "roots": ["1", "2"]}}
+    piece = {"domainCount": 2, "valuesPerLevel": [{"universal": "r1"}, hosts], "podCounts": {"universal": 1}}
+    return {"levels": levels, "slices": [piece]}
+
+
+def admitted(kueue: KueueCluster, at: str = AT, with_topology: bool = True) -> JsonObject:
+    """The status of a workload that Kueue admitted."""
+    given = {"name": "main", "count": 2, "flavors": {"cpu": "plain"}, "resourceUsage": {"cpu": "2"}}
+    if with_topology:
+        given["topologyAssignment"] = topology(kueue)
+    check = {"name": "budget", "state": "Ready", "message": "paid", "lastTransitionTime": at}
+    return {
+        "conditions": [
+            condition("QuotaReserved", "True", "QuotaReserved", "Quota reserved in ClusterQueue main", at),
+            condition("Admitted", "True", "Admitted", "The workload is admitted", at),
+            condition("PodsReady", "True", "Started", "", at),
+            condition("FromTheFuture", "True", "NobodyKnows", "", at),
+        ],
+        "admission": {"clusterQueue": "main", "podSetAssignments": [given]},
+        "admissionChecks": [check],
+        "requeueState": {"count": 2, "requeueAt": "2026-01-01T00:05:00Z"},
+    }
+
+
+PENDING = {
+    "conditions": [condition("QuotaReserved", "False", "WaitingForQuota", "couldn't assign flavors: 1 more needed")]
+}

@@ -23,9 +23,9 @@ from clusters.webhook.application import ANSWER_SECONDS, WebhookApplication
 from clusters.webhook.configurations import TIMEOUT_SECONDS
 from queues.models import ClusterQueue, Cohort, Workload
 from tests.clusters.kueue_cluster import KueueCluster
+from tests.clusters.kueue_cluster import configure as configure_kueue
 from tests.clusters.served_cluster import ServedCluster, configure
 from tests.clusters.system import System, gpu_job
-from tests.clusters.test_observe import configure as configure_kueue
 from tests.clusters.webhook.served import FixedSurroundings
 from tests.simulated_cluster import ServerThread, make_simulated
 

@@ -15,8 +15,7 @@ from clusters.sync.watcher import Watcher
 from queues.models import Job, Workload
 from scheduler.leader.engine import Engine
 from scheduler.leader.observer import Observer
-from tests.clusters.kueue_cluster import KueueCluster
-from tests.clusters.test_observe import PENDING, admitted, configure, workload
+from tests.clusters.kueue_cluster import PENDING, KueueCluster, admitted, configure, workload
 from tests.simulated_cluster import ServerThread, job, make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -20,8 +20,12 @@ from tests.users import client_of
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["cluster"]
 
-OURS = ("auth/", "clusters/", "notification-rules/", "notifications/", "prices/", "service-accounts/", "users/")
-"""What is ours also there: who may do what and is told what, what we do with the cluster, what its resources cost."""
+OURS = (
+    "auth/", "clusters/", "notification-rules/", "notifications/", "prices/", "saved-views/", "service-accounts/",
+    "users/",
+)  # fmt: skip
+"""What is ours also there: who may do what, looks at what and is told what, what we do with the cluster, what its
+resources cost."""
 MIRRORED = {key: write for key, write in OPERATIONS.items() if not key[1].startswith(OURS)}
 SETTINGS = b"""
 apiVersion: config.kueue.x-k8s.io/v1beta2

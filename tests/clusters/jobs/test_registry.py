@@ -26,7 +26,6 @@ _KNOWN_ELSEWHERE = {
     "clusters/sync/device_objects.py": {"Pod"},
     "clusters/jobs/scenario.py": {"Pod"},  # the steps of recorded scenarios make pods
     "kueueweb/demo/jobs.py": {"Job"},  # what the demo submits
-    "kueueweb/demo/mixed.py": {"Job"},
     "queues/manifests/pod_group.py": {"Pod"},  # a group of pods is one workload
     "queues/models/__init__.py": {"Job", "Pod"},  # names of tables
     "scheduling/model/limit_range.py": {"Pod"},  # a LimitRange limits containers or pods

@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
@@ -66,7 +66,7 @@ it("says what follows before who binds is changed", async () => {
   expect(within(dialog).getByRole("alert").textContent).toContain("keep it running until they have started");
   expect(calls.some(({ method }) => method === "PATCH")).toBe(false);
   await userEvent.click(within(dialog).getByRole("button", { name: "Set Bind" }));
-  await vi.waitFor(() =>
+  await waitFor(() =>
     expect(calls.find(({ method }) => method === "PATCH")?.body).toEqual({ device_binding: "bind" }),
   );
 });

@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
@@ -54,7 +54,7 @@ it("asks before it drains, and says what that means", async () => {
   expect(dialog.textContent).toContain("are evicted");
   expect(calls.filter(({ method }) => method === "PATCH")).toEqual([]);
   await user.click(within(dialog).getByRole("button", { name: "Drain" }));
-  await vi.waitFor(() => expect(calls.filter(({ method }) => method === "PATCH")).toHaveLength(1));
+  await waitFor(() => expect(calls.filter(({ method }) => method === "PATCH")).toHaveLength(1));
   const sent = calls.find(({ method }) => method === "PATCH");
   expect(sent?.address).toBe("/api/v1/devices/GPU-1/?cluster=default");
   expect(sent?.body).toEqual({ draining: true });

@@ -1,4 +1,4 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
@@ -64,7 +64,7 @@ const quotaField = () => screen.findByLabelText("Nominal quota of nvidia.com/tot
 const saveButton = () => screen.getByText("Save").closest("button") as HTMLButtonElement;
 const changeTables = () => screen.getAllByLabelText("Changes");
 const ready = () =>
-  vi.waitFor(() => expect(saveButton().disabled).toBe(false), { timeout: 30_000, interval: 200 });
+  waitFor(() => expect(saveButton().disabled).toBe(false), { timeout: 30_000, interval: 200 });
 
 // A dialog of thirty fields takes jsdom seconds on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -88,7 +88,7 @@ it("says what changes and who would start, and saves only what was read (D6)", a
   expect(within(changeTables()[0] as HTMLElement).getByText("16384 (16 GiB)")).toBeDefined();
   expect(screen.getByRole("status").textContent).toContain("1 workload would start: team/large");
   await user.click(saveButton());
-  await vi.waitFor(() => expect(onClose).toHaveBeenCalled());
+  await waitFor(() => expect(onClose).toHaveBeenCalled());
   const sent = calls.find(({ method, address }) => method === "POST" && address.includes("manifests"));
   const body = sent?.body as Manifest;
   expect(body.metadata).toEqual({ name: "research", resourceVersion: "3" });
@@ -129,7 +129,7 @@ it("shows what somebody else changed and who, and carries one's own change over 
   answers[3] = [/^POST .*manifests/, SAVED];
   await ready();
   await user.click(saveButton());
-  await vi.waitFor(() => expect(onClose).toHaveBeenCalled());
+  await waitFor(() => expect(onClose).toHaveBeenCalled());
   const sent = calls.findLast(({ method, address }) => method === "POST" && address.includes("manifests"));
   const body = sent?.body as Manifest;
   expect(body.metadata.resourceVersion).toBe("4");
@@ -166,7 +166,7 @@ it("creates only what is not there yet, and puts the server's fault at its field
   fireEvent.change(name, { target: { value: "company" } });
   await ready();
   await user.click(saveButton());
-  await vi.waitFor(() => expect(onClose).toHaveBeenCalled());
+  await waitFor(() => expect(onClose).toHaveBeenCalled());
   const sent = calls.find(({ method, address }) => method === "POST" && address.includes("manifests"));
   expect(sent?.body).toEqual({ ...made, metadata: { name: "company", resourceVersion: "0" } });
 });

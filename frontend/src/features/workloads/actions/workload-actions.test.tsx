@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
@@ -70,7 +70,7 @@ it("offers nothing to those who may only look", async () => {
       <WorkloadActions workload={WORKLOAD} />
     </ClusterProvider>,
   );
-  await vi.waitFor(() => expect(fetch).toBeDefined());
+  await waitFor(() => expect(fetch).toBeDefined());
   expect(screen.queryByRole("button")).toBeNull();
 });
 

@@ -1,6 +1,6 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
 import type { Pod } from "@/api/types";
 import { renderPart, serve } from "@/test-render";
@@ -61,7 +61,7 @@ it("shows where pods run, and why one does not", async () => {
 
 it("shows nothing of a workload without pods", async () => {
   await show([]);
-  await vi.waitFor(() => expect(fetch).toBeDefined());
+  await waitFor(() => expect(fetch).toBeDefined());
   expect(screen.queryByText("Pods")).toBeNull();
 });
 
