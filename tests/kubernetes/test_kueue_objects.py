@@ -134,7 +134,8 @@ class RealServedCluster:
         """Everybody does their part until it is so."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while not condition():
-            assert time.monotonic() < deadline, f"not so: {what}: {self.seen()}"
+            told = list(Workload.objects.values_list("name", "status", "reason", "message"))
+            assert time.monotonic() < deadline, f"not so: {what}: {told}, {self.seen()}"
             self.watcher.resync()
             self.engine.run()
             push_pending(self.cluster, self.client, time.time)
@@ -143,11 +144,11 @@ class RealServedCluster:
     def seen(self) -> str:
         return self.api.kubectl("get", "clusterqueues,localqueues,workloads", "-A", "-o", "wide")
 
-    def apply(self, kind: str, name: str, body: JsonObject, namespace: str = "") -> None:
+    def apply(self, kind: str, name: str, body: JsonObject, namespace: str = "", *options: str) -> None:
         """As a user with kubectl."""
         metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
         manifest = {"apiVersion": V1BETA2, "kind": kind, "metadata": metadata, **body}
-        self.api.kubectl("apply", "--server-side", "-f", "-", manifests=[manifest])
+        self.api.kubectl("apply", "--server-side", *options, "-f", "-", manifests=[manifest])
 
     def columns(self, *asked: str) -> list[dict[str, str]]:
         """The table that kubectl prints, by its heads."""
@@ -189,14 +190,17 @@ def test_kubectl_reads_and_writes_as_with_kueue(server: JobServer) -> None:
     )  # fmt: skip
     assert of_job["waits"]["RESERVED IN"] == ""
     described = server.kubectl("describe", "workload", "-n", "team", of_job["waits"]["NAME"])
-    assert "insufficient unused quota" in described
+    assert "1 core more needed" in described
     assert server.kubectl("get", "job", "-n", "team", "runs", "-o", "jsonpath={.spec.suspend}") == "false"
 
     quota = {"name": "cpu", "nominal_quota": "6"}
     groups = {"resource_groups": [{"covered_resources": ["cpu"], "flavors": [{"name": "plain", "resources": [quota]}]}]}
     apply_json(served.cluster, KINDS["ClusterQueue"], groups, name="main", actor="alice", merge=True)
     served.until("an edit here is there, and what waited runs", lambda: _quota_there(served) == "6" and _runs("waits"))
-    served.apply("ClusterQueue", "main", queue_spec("9", cohortName="company"))
+    theirs = queue_spec("9", cohortName="company")
+    with pytest.raises(AssertionError, match='conflict with "kueueweb"'):
+        served.apply("ClusterQueue", "main", theirs)  # they are told that we have changed it since
+    served.apply("ClusterQueue", "main", theirs, "", "--force-conflicts")
     served.until("an edit there is here", lambda: FlavorQuota.objects.get(flavor="plain").nominal_quota == 9_000)
     settled = _versions(served)
     for _ in range(4):
@@ -209,7 +213,7 @@ def test_kubectl_reads_and_writes_as_with_kueue(server: JobServer) -> None:
 def _decided(job_name: str) -> bool:
     """Admitted, or told why not."""
     row = Workload.objects.filter(job__name=job_name).first()
-    return row is not None and (row.status == "Admitted" or "insufficient" in row.message)
+    return row is not None and (row.status == "Admitted" or row.reason == "WaitingForQuota")
 
 
 def _runs(job_name: str) -> bool:
