@@ -1,5 +1,5 @@
 /**
- * A stand-in for the server, for developing pages: `npm run dev:mock -- [empty|small|full|huge|failing] [port]`, then
+ * A stand-in for the server, for developing pages: `npm run dev:mock -- [empty|small|full|huge|failing|refusing] [port]`, then
  * `KUEUEWEB_BACKEND=http://127.0.0.1:8765 npm run dev`. It decides nothing; numbers drift so that the pages move.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -7,19 +7,28 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type WebSocket, WebSocketServer } from "ws";
 import type { ReportKind } from "../src/api/reports.ts";
 import type { LiveDevice, Session, WorkloadDetail } from "../src/api/types.ts";
+import { toYaml } from "../src/lib/manifest/yaml.ts";
 import { makeAudit } from "./fixtures/audit.ts";
 import { makeFixture, SIZES, totals } from "./fixtures/cluster.ts";
+import { makeClusterOverviews } from "./fixtures/clusters.ts";
 import { fillDevices } from "./fixtures/devices.ts";
 import { makeExplanation } from "./fixtures/explanation.ts";
 import { makeHistory, makeReport } from "./fixtures/history.ts";
+import { makeEffects, makeManifest, readManifest } from "./fixtures/manifests.ts";
 import { COHORTS } from "./fixtures/names.ts";
 import { makeFlavors, makeNodePods, makeNodes, makeTopologies } from "./fixtures/nodes.ts";
 import { makeNotifications, NOTIFICATION_RULES } from "./fixtures/notifications.ts";
+import { ROLE_BINDINGS, SAVED_VIEWS, USERS } from "./fixtures/users.ts";
 import { makeEvents } from "./fixtures/workloads.ts";
 
-/** Failing: only who is there is known, everything else is an error of the server. */
-const failing = process.argv[2] === "failing";
-const sizeName = failing ? "small" : (process.argv[2] ?? "full");
+/** Only who is there is known, everything else is an error of the server, or is not for this user. */
+const FAULTS: Record<string, readonly [number, string, string]> = {
+  failing: [500, "InternalError", "The server has failed. It is in its log as request 5f0c2d."],
+  refusing: [403, "Forbidden", "No role of ada lets them read this. Ask a cluster admin for one."],
+};
+const mode = process.argv[2] ?? "full";
+const fault = FAULTS[mode];
+const sizeName = fault === undefined ? mode : "small";
 const port = Number(process.argv[3] ?? 8765);
 const size = SIZES[sizeName];
 if (size === undefined) throw new Error(`no size ${sizeName}: one of ${Object.keys(SIZES).join(", ")}`);
@@ -35,11 +44,23 @@ const SESSION: Session = {
   ],
   login_methods: { password: true, provider: { text: "Log in with Acme", url: "/oidc/login/" } },
 };
+const CLUSTER = {
+  name: "default",
+  mode: "schedule",
+  serves_kueue_objects: false,
+  device_binding: "bind",
+  accepts_workloads_from: [],
+  server_url: "https://10.0.0.1:6443",
+  configuration: {},
+  created_at: "2026-01-05T09:00:00Z",
+};
 let loggedIn = process.argv[4] !== "anonymous";
 let epoch = 3;
 let sequence = 1;
 /** The scheduler is silent: what comes on a reconnect is as old as its last word. */
 let quiet = false;
+/** The first who saves a ClusterQueue is told that somebody else was faster. */
+let changedMeanwhile = false;
 let lastTime = new Date().toISOString();
 
 function answer(response: ServerResponse, body: unknown, status = 200): void {
@@ -139,6 +160,8 @@ function overview(): unknown {
       scheduler: { alive: true, holder: "worker-1", epoch, heartbeat_at: now },
       watcher: { alive, last_event_at: alive ? now : null },
       job_kinds: { missing: [], disabled: [] },
+      kueue: { alive: false, holder: "", renewed_at: null },
+      other_kueueweb: "",
     },
     pending_by_reason: [...reasons].map(([reason, count]) => ({ reason, count })),
   };
@@ -171,6 +194,7 @@ function readMore(kind: string, first: string, second: string, query: URLSearchP
     case "topologies":
       return named(makeTopologies(live));
     case "cohorts":
+      if (first === "") return page(COHORTS);
       return COHORTS.filter((cohort) => cohort.name === first).map((cohort) => ({
         ...cohort,
         fair_weight: "1",
@@ -183,7 +207,17 @@ function readMore(kind: string, first: string, second: string, query: URLSearchP
     case "reports":
       return makeReport(first as ReportKind, now, live);
     case "audit":
-      return page(makeAudit(now));
+      return page(size !== undefined && size.nodes > 0 ? makeAudit(now) : []);
+    case "cluster-overviews":
+      return page(makeClusterOverviews(live, now));
+    case "clusters":
+      return CLUSTER;
+    case "users":
+      return page(second === "" ? USERS : []);
+    case "role-bindings":
+      return page(ROLE_BINDINGS);
+    case "saved-views":
+      return page(SAVED_VIEWS);
     case "local-queues":
       return second === ""
         ? undefined
@@ -236,8 +270,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     );
   }
   if (!loggedIn) return refuse(response, 401, "NotAuthenticated", "Log in first.");
-  if (failing)
-    return refuse(response, 503, "Unavailable", "The database does not answer. Try again in a moment.");
+  if (fault !== undefined) return refuse(response, ...fault);
   const more = readMore(kind ?? "", first ?? "", second ?? "", url.searchParams);
   if (more !== undefined) return answer(response, more);
   if (kind === "overview") return answer(response, overview());
@@ -250,7 +283,6 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     );
     return answer(response, page(rows.slice(0, Number(url.searchParams.get("limit")))));
   }
-  if (kind === "saved-views") return answer(response, page([]));
   if (kind === "workloads" && first === "counts") return answer(response, countWorkloads(url.searchParams));
   if (kind === "workloads" && first === undefined) return answer(response, listWorkloads(url.searchParams));
   if (kind === "workloads" && second === undefined) {
@@ -291,12 +323,13 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     return answer(response, page(size !== undefined && size.nodes > 0 ? NOTIFICATION_RULES : []));
   if (kind === "preview") {
     const applied = { dry_run: true, objects: [], warnings: [], skipped: [] };
+    const ofObject = url.searchParams.has("effects");
     return answer(response, {
       result: applied,
       currency: "EUR",
       workloads: [],
-      manifests: [],
-      effects: null,
+      manifests: ofObject ? [readManifest(text)] : [],
+      effects: ofObject ? makeEffects() : null,
     });
   }
   if (kind === "drift" || kind === "published-devices" || kind === "served-objects")
@@ -316,9 +349,21 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   if (kind === "workload-priority-classes")
     return answer(response, page(["low", "normal", "high"].map((name) => ({ name }))));
   if (kind === "manifests" && request.method === "POST") {
-    if (!text.includes("kind:")) {
+    if (!/\bkind"?:/.test(text)) {
       return refuse(response, 400, "InvalidManifest", "Nothing was stored: 1 of 1 documents has a fault.", [
         { document: 0, path: "kind", value: null, rule: "is required", remedy: "name the kind, like Job" },
+      ]);
+    }
+    if (readManifest(text).kind === "ClusterQueue" && !changedMeanwhile) {
+      changedMeanwhile = true;
+      return refuse(response, 412, "Conflict", "grace has changed it 12 s ago; nothing was stored.", [
+        {
+          document: 0,
+          path: "metadata.resourceVersion",
+          value: "1",
+          rule: "must be 2",
+          remedy: "read the object again",
+        },
       ]);
     }
     return answer(response, {
@@ -328,10 +373,13 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     });
   }
   if (kind === "manifests") {
-    return answer(
-      response,
-      `apiVersion: kueue.x-k8s.io/v1beta2\nkind: Workload\nmetadata:\n  namespace: ${second}\n  name: ${third}\n`,
-    );
+    const [namespace, name] = third === undefined ? ["", second ?? ""] : [second ?? "", third];
+    const object = makeManifest(first ?? "", namespace, name, fixture.clusterQueues, changedMeanwhile) ?? {
+      apiVersion: "kueue.x-k8s.io/v1beta2",
+      kind: first ?? "",
+      metadata: { name, ...(namespace === "" ? {} : { namespace }) },
+    };
+    return answer(response, request.headers.accept === "application/json" ? object : toYaml(object));
   }
   refuse(response, 404, "NotFound", `The mock has no ${url.pathname}.`);
 }
@@ -361,7 +409,7 @@ function drift(): void {
   for (let count = 0; count < Math.min(3, uuids.length); count += 1) {
     const uuid = uuids[Math.floor(Math.random() * uuids.length)] ?? "";
     const before = fixture.live.devices[uuid];
-    if (before === undefined) continue;
+    if (before === undefined || before.mig_places !== undefined) continue;
     const after = { ...before, slices: [] };
     fillDevices([after], Math.random, (items) => items[Math.floor(Math.random() * items.length)] as never);
     changed[uuid] = after;

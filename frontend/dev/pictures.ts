@@ -1,16 +1,19 @@
 /**
  * Pictures of every page, on the stand-in for the server: `node dev/pictures.ts [OUT_DIR]`. A full cluster in light and dark at
- * 420, 1440 and 2560 px; an empty one, and a server that fails, at 1440 px in light. What the browser complains of ends the run with 1.
- * SIZES, SCHEMES and WIDTHS (with commas) take fewer.
+ * 420, 1440 and 2560 px, and at 3840 px in light; what opens on its pages; the same in Chinese; an empty cluster; a server that
+ * fails, one that lets nobody read, and a live stream that ends. What the browser complains of ends the run with 1.
+ * SETS, PATHS, SCENES, SCHEMES and WIDTHS (with commas) take fewer.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { SCENES } from "./scenes.ts";
 import { launch, type Scheme, shoot } from "./shoot.ts";
 
 const MOCK = fileURLToPath(new URL("mock-server.ts", import.meta.url));
 const PORT = Number(process.env.PORT ?? 8766);
 /** How long a page may draw; a question that fails is asked three times before the page says so. */
-const SETTLE_MS = { full: 2_000, empty: 2_000, failing: 6_000 };
+const SETTLE_MS = 2_000;
+const FAILING_SETTLE_MS = 6_000;
 const [out = fileURLToPath(new URL("../pictures", import.meta.url))] = process.argv.slice(2);
 
 const LISTS = [
@@ -23,7 +26,11 @@ const LISTS = [
   "/decisions",
   "/reports",
   "/reports?report=usage",
+  "/?cluster=default",
+  "/cluster",
   "/audit",
+  "/users",
+  "/users?tab=accounts",
   "/notifications",
   "/nowhere",
 ];
@@ -37,11 +44,35 @@ const OBJECTS = [
   "/topologies/datacenter",
 ];
 
-const SETS: Record<string, { paths: string[]; schemes: Scheme[]; widths: number[] }> = {
-  full: { paths: [...LISTS, ...OBJECTS], schemes: ["light", "dark"], widths: [420, 1440, 2560] },
-  empty: { paths: LISTS, schemes: ["light"], widths: [1440] },
-  failing: { paths: [...LISTS, ...OBJECTS], schemes: ["light"], widths: [1440] },
+interface PictureSet {
+  /** Of the stand-in. */
+  size: string;
+  paths: string[];
+  scenes?: typeof SCENES;
+  schemes: Scheme[];
+  widths: number[];
+  settle?: number;
+  language?: string;
+  errorsExpected?: boolean;
+  liveEndsAfter?: number;
+}
+
+const ALL = [...LISTS, ...OBJECTS];
+
+const SETS: Record<string, PictureSet> = {
+  full: { size: "full", paths: ALL, scenes: SCENES, schemes: ["light", "dark"], widths: [420, 1440, 2560] },
+  widest: { size: "full", paths: ALL, scenes: SCENES, schemes: ["light"], widths: [3840] },
+  chinese: { size: "full", paths: ALL, schemes: ["light"], widths: [420, 1440], language: "zh-CN" },
+  empty: { size: "empty", paths: LISTS, schemes: ["light"], widths: [420, 1440] },
+  failing: failing("failing"),
+  refusing: failing("refusing"),
+  silent: { ...failing("small"), settle: 4_000, liveEndsAfter: 1_500 },
 };
+
+function failing(size: string): PictureSet {
+  const settle = FAILING_SETTLE_MS;
+  return { size, paths: ALL, schemes: ["light"], widths: [1440], settle, errorsExpected: true };
+}
 
 function listOf(name: string): string[] | undefined {
   return process.env[name]?.split(",");
@@ -58,20 +89,23 @@ async function startMock(size: string): Promise<ChildProcess> {
 
 const browser = await launch();
 const faults: string[] = [];
-for (const size of listOf("SIZES") ?? Object.keys(SETS)) {
-  const set = SETS[size];
-  if (set === undefined) throw new Error(`no pictures of ${size}: one of ${Object.keys(SETS).join(", ")}`);
+for (const name of listOf("SETS") ?? Object.keys(SETS)) {
+  const set = SETS[name];
+  if (set === undefined) throw new Error(`no pictures of ${name}: one of ${Object.keys(SETS).join(", ")}`);
+  const { size, paths, scenes = [], schemes, widths, settle = SETTLE_MS, ...how } = set;
+  const wanted = listOf("SCENES");
   const mock = await startMock(size);
   faults.push(
     ...(await shoot(browser, {
+      ...how,
       base: `http://127.0.0.1:${PORT}`,
-      out: `${out}/${size}`,
-      paths: listOf("PATHS") ?? set.paths,
-      schemes: (listOf("SCHEMES") as Scheme[] | undefined) ?? set.schemes,
-      widths: listOf("WIDTHS")?.map(Number) ?? set.widths,
-      settle: Number(process.env.SETTLE_MS ?? SETTLE_MS[size as keyof typeof SETTLE_MS]),
+      out: `${out}/${name}`,
+      paths: listOf("PATHS") ?? paths,
+      scenes: scenes.filter((scene) => wanted === undefined || wanted.includes(scene.name)),
+      schemes: (listOf("SCHEMES") as Scheme[] | undefined) ?? schemes,
+      widths: listOf("WIDTHS")?.map(Number) ?? widths,
+      settle: Number(process.env.SETTLE_MS ?? settle),
       full: process.env.FULL === "1",
-      errorsExpected: size === "failing",
     })),
   );
   mock.kill();

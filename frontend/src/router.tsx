@@ -59,7 +59,7 @@ const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
   validateSearch: parseRange,
-  staticData: { spansClusters: true },
+  staticData: { spansClusters: true, takesWidth: true },
   // Whoever has several clusters and names none begins with all of them.
   beforeLoad: async ({ context, search }) => {
     const { clusters } = await context.queries.ensureQueryData(sessionQuery());
@@ -73,7 +73,7 @@ const overviewRoute = createRoute({
 const workloadsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/workloads",
-  staticData: { spansClusters: true },
+  staticData: { spansClusters: true, takesWidth: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseWorkloadFilters(search),
     ...parseWorkloadView(search),
@@ -90,7 +90,7 @@ const workloadRoute = createRoute({
 const queuesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues",
-  staticData: { spansClusters: true },
+  staticData: { spansClusters: true, takesWidth: true },
   validateSearch: (search: Record<string, unknown>): { search?: string } =>
     typeof search.search === "string" && search.search !== "" ? { search: search.search } : {},
   component: lazyRouteComponent(() => import("@/routes/queues/queues"), "QueuesRoute"),
@@ -106,7 +106,7 @@ const clusterQueueRoute = createRoute({
 const gpusRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/gpus",
-  staticData: { spansClusters: true },
+  staticData: { spansClusters: true, takesWidth: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseGpuFilters(search),
     ...parseRange(search),
@@ -144,6 +144,7 @@ const flavorRoute = createRoute({
 const topologyRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/topologies/$name",
+  staticData: { takesWidth: true },
   component: lazyRouteComponent(() => import("@/routes/hardware/topology"), "TopologyRoute"),
 });
 
@@ -164,7 +165,7 @@ const localQueueRoute = createRoute({
 const decisionsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/decisions",
-  staticData: { spansClusters: true },
+  staticData: { spansClusters: true, takesWidth: true },
   validateSearch: parseDecisionFilters,
   component: lazyRouteComponent(() => import("@/routes/records/decisions"), "DecisionsRoute"),
 });
@@ -271,5 +272,7 @@ declare module "@tanstack/react-router" {
   interface StaticDataRouteOption {
     /** Whether the page may show several clusters; the others ask for one of them. */
     spansClusters?: boolean;
+    /** Whether the page has so much beside each other that it takes all of the widest screens. */
+    takesWidth?: boolean;
   }
 }

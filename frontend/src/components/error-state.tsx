@@ -21,7 +21,7 @@ const MAX_DETAILS = 20;
 export function ErrorState({ title, message, details = [], onRetry }: ErrorStateProps) {
   const left = details.length - MAX_DETAILS;
   return (
-    <Alert role="alert" color="red" variant="light" icon={<Icon name="alert" />} title={title}>
+    <Alert role="alert" color="red" variant="light" icon={<Icon name="alert" />} title={title} maw="60rem">
       <Text size="sm">{message}</Text>
       {details.length > 0 && (
         <List size="sm" mt="xs" spacing={4} listStyleType="none" withPadding={false}>

@@ -8,7 +8,8 @@ export function KeyValues({ rows }: { rows: readonly (readonly [string, ReactNod
     <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
       <Table.Tbody>
         {rows.map(([name, value]) => (
-          <Table.Tr key={name}>
+          // A node may have two taints of one key.
+          <Table.Tr key={`${name} ${typeof value === "string" ? value : ""}`}>
             <Table.Td c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
               <Breakable name={name} />
             </Table.Td>
@@ -41,6 +42,11 @@ export interface TaintText {
 /** "gpu=on:NoSchedule", as kubectl writes it. */
 export function taintWords({ key = "", value = "", effect = "" }: TaintText): string {
   return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
+}
+
+/** Beside its key: "on:NoSchedule", or the effect alone. */
+export function taintRest({ value = "", effect = "" }: TaintText): string {
+  return value === "" ? String(effect) : `${value}:${effect}`;
 }
 
 /** What stands where there is nothing to list. */

@@ -48,13 +48,19 @@ const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
   [1, 2, 5].map((step) => step * 10 ** power),
 ).flat();
 
+/** How much larger all text is than usual; what is drawn follows it. */
+function textScale(): number {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+}
+
 function resolve(element: Element, color: string): string {
   const name = /^var\((--[^)]+)\)$/.exec(color)?.[1];
   return name === undefined ? color : getComputedStyle(element).getPropertyValue(name).trim();
 }
 
 export function TimeSeries(props: TimeSeriesProps) {
-  const { label, height = 180 } = props;
+  const { label } = props;
+  const height = (props.height ?? 180) * textScale();
   const scheme = useComputedColorScheme();
   /** Where the keyboard stands; null while nobody uses it. */
   const [place, setPlace] = useState<number | null>(null);
@@ -175,7 +181,9 @@ function chartOptions(
 ): uPlot.Options {
   const muted = resolve(element, "var(--kw-muted)");
   const grid = { stroke: resolve(element, "var(--kw-line)"), width: 1 };
-  const axis = { stroke: muted, grid, ticks: { show: false }, font: '11px "Inter Variable", sans-serif' };
+  const scale = textScale();
+  const font = `${11 * scale}px "Inter Variable", sans-serif`;
+  const axis = { stroke: muted, grid, ticks: { show: false }, font };
   const format = (value: number) => props.format(value);
   return {
     width: element.clientWidth || 300,
@@ -200,13 +208,13 @@ function chartOptions(
     axes: [
       {
         ...axis,
-        size: 26,
+        size: 26 * scale,
         incrs: TIME_STEPS,
         values: (_, splits, __, ___, step) => splits.map((time) => timeLabel(time, step)),
       },
       {
         ...axis,
-        size: 64,
+        size: 64 * scale,
         incrs: props.binary ? BINARY_STEPS : WHOLE_STEPS,
         values: (_, splits) => splits.map(format),
       },

@@ -7,9 +7,10 @@ export interface ManifestTextProps {
   onText: (text: string) => void;
   description: string;
   error?: string;
+  maxRows?: number;
 }
 
-export function ManifestText({ text, onText, description, error }: ManifestTextProps) {
+export function ManifestText({ text, onText, description, error, maxRows = 24 }: ManifestTextProps) {
   return (
     <Textarea
       label={t`Manifest`}
@@ -17,13 +18,13 @@ export function ManifestText({ text, onText, description, error }: ManifestTextP
       error={error}
       autosize
       minRows={14}
-      maxRows={24}
+      maxRows={maxRows}
       spellCheck={false}
       required
       styles={{
         input: {
           fontFamily: "var(--mantine-font-family-monospace)",
-          fontSize: 12.5,
+          fontSize: "0.78125rem",
           overflowX: "auto",
           whiteSpace: "pre",
         },

@@ -1,6 +1,6 @@
 /**
  * Columns as wide as their reader wants them: dragged at the right edge of their head, or moved there with the arrow
- * keys. The table's own columns have CSS widths (shares of the table), so the first change takes all of them in px as
+ * keys. All edges of a table are one stop of the tab key; up and down lead from one to the next. The table's own columns have CSS widths (shares of the table), so the first change takes all of them in px as
  * they are on screen: then one column changes, and its neighbours stay.
  */
 import { t } from "@lingui/core/macro";
@@ -31,6 +31,9 @@ export interface Resizing {
   measure: () => ColumnWidths;
   /** Shows the widths while the reader still drags. */
   drag: (widths: ColumnWidths | null) => void;
+  /** The column whose edge the tab key leads to. */
+  stop: string | undefined;
+  onStop: (column: string) => void;
   /** Keeps the widths; undefined goes back to the columns' own. */
   keep: (widths: ColumnWidths | undefined) => void;
 }
@@ -38,16 +41,20 @@ export interface Resizing {
 /** The widths that `kept` has, or, where nobody keeps them, those that the reader chose since the table was opened. */
 export function useColumnWidths(
   table: RefObject<HTMLTableElement | null>,
+  columns: readonly string[],
   kept: ColumnWidths | undefined,
   onKeep: ((widths: ColumnWidths | undefined) => void) | undefined,
 ): Resizing {
   const [dragged, setDragged] = useState<ColumnWidths | null>(null);
   const [own, setOwn] = useState<ColumnWidths | undefined>();
+  const [stop, setStop] = useState<string | undefined>();
   const widths = (onKeep === undefined ? own : kept) ?? NONE;
   return {
     widths: dragged ?? widths,
     measure: () => ({ ...widths, ...measured(table.current) }),
     drag: setDragged,
+    stop: stop !== undefined && columns.includes(stop) ? stop : columns[0],
+    onStop: setStop,
     keep: (next) => {
       setDragged(null);
       (onKeep ?? setOwn)(next);
@@ -63,7 +70,7 @@ export interface ResizeHandleProps {
 }
 
 export function ResizeHandle({ column, describedBy, resizing }: ResizeHandleProps) {
-  const { widths, measure, drag, keep } = resizing;
+  const { widths, measure, drag, keep, stop, onStop } = resizing;
   const start = useRef<{ x: number; widths: ColumnWidths } | null>(null);
   const [now, setNow] = useState<number | undefined>();
   const at = (x: number): ColumnWidths => {
@@ -85,10 +92,17 @@ export function ResizeHandle({ column, describedBy, resizing }: ResizeHandleProp
   const press = (event: KeyboardEvent<HTMLElement>) => {
     const step = event.shiftKey ? LARGE_STEP : STEP;
     const change = { ArrowLeft: -step, ArrowRight: step }[event.key];
+    const next = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (change !== undefined) {
       event.preventDefault();
       const present = measure();
       keep({ ...present, [column]: bounded((present[column] ?? 0) + change) });
+    } else if (next !== undefined) {
+      event.preventDefault();
+      const edges = [
+        ...(event.currentTarget.closest("tr")?.querySelectorAll<HTMLElement>("[role=separator]") ?? []),
+      ];
+      edges[edges.indexOf(event.currentTarget) + next]?.focus();
     } else if (event.key === "Delete" || event.key === "Backspace") {
       event.preventDefault();
       keep(undefined);
@@ -99,14 +113,17 @@ export function ResizeHandle({ column, describedBy, resizing }: ResizeHandleProp
     <div
       role="separator"
       aria-orientation="vertical"
-      aria-label={t`Column width: arrow keys change it, Delete resets all columns`}
+      aria-label={t`Column width: left and right change it, up and down lead to the next column, Delete resets all`}
       aria-describedby={describedBy}
       aria-valuenow={widths[column] ?? now ?? MIN_WIDTH}
       aria-valuemin={MIN_WIDTH}
       aria-valuemax={MAX_WIDTH}
-      tabIndex={0}
+      tabIndex={column === stop ? 0 : -1}
       className={classes.resize}
-      onFocus={() => setNow(measure()[column])}
+      onFocus={() => {
+        setNow(measure()[column]);
+        onStop(column);
+      }}
       onPointerDown={begin}
       onPointerMove={(event) => start.current !== null && drag(at(event.clientX))}
       onPointerUp={(event) => end(event.clientX === start.current?.x ? null : at(event.clientX))}

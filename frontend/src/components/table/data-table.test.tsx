@@ -65,7 +65,7 @@ it("walks the rows with arrows or j and k, and opens one with Enter", async () =
   const onOpen = vi.fn();
   await renderPart(<Table rows={rows(5)} onOpen={onOpen} />);
   const user = userEvent.setup();
-  await user.tab(); // the width of the column
+  await user.tab(); // the widths of the columns
   await user.tab();
   await user.keyboard("{ArrowDown}jk{ArrowDown}{Enter}");
   expect(onOpen).toHaveBeenCalledExactlyOnceWith({ name: "row-2" });
@@ -153,6 +153,22 @@ it("lets go of a drag that the browser takes away, and takes a click for none", 
   fireEvent.pointerDown(first, { button: 0, clientX: 100, pointerId: 1 });
   fireEvent.pointerUp(first, { clientX: 100, pointerId: 1 });
   expect(onWidths).not.toHaveBeenCalled();
+});
+
+it("has one stop of the tab key for all widths, and arrows lead from one to the next", async () => {
+  await renderPart(<Table columns={TWO_COLUMNS} rows={rows(2)} onOpen={() => {}} />);
+  const user = userEvent.setup();
+  const [name, age] = screen.getAllByRole("separator");
+  await user.tab();
+  expect(document.activeElement).toBe(name);
+  await user.keyboard("{ArrowDown}");
+  expect(document.activeElement).toBe(age);
+  await user.keyboard("{ArrowDown}{ArrowRight}");
+  expect(widthOf("Age")).not.toBe("66px");
+  await user.tab();
+  expect(document.activeElement).toBe(screen.getByRole("row", { name: /row-0/ }));
+  await user.tab({ shift: true });
+  expect(document.activeElement).toBe(age);
 });
 
 it("changes widths with the arrow keys and goes back to its own with Delete", async () => {

@@ -129,7 +129,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const table = useTable({ features, columns, data: rows, getRowId: rowKey, state: { columnVisibility } });
   const frame = useRef<HTMLDivElement>(null);
   const drawn = useRef<HTMLTableElement>(null);
-  const resizing = useColumnWidths(drawn, props.widths, props.onWidths);
+  const drawnColumns = table.getVisibleFlatColumns().map(({ id }) => id);
+  const resizing = useColumnWidths(drawn, drawnColumns, props.widths, props.onWidths);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => frame.current,

@@ -13,7 +13,7 @@ import { BackLink } from "@/components/back-link";
 import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
-import { KeyValues, NoneOf, taintWords } from "@/components/key-values";
+import { KeyValues, NoneOf, taintRest, taintWords } from "@/components/key-values";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { TopologyLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
@@ -186,7 +186,7 @@ function Selection({ flavor }: { flavor: ResourceFlavor }) {
           </NoneOf>
         ) : (
           <KeyValues
-            rows={flavor.node_taints.map((taint) => [String(taint.key ?? ""), taintWords(taint)] as const)}
+            rows={flavor.node_taints.map((taint) => [String(taint.key ?? ""), taintRest(taint)] as const)}
           />
         )}
       </Panel>

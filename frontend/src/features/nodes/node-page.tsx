@@ -13,7 +13,7 @@ import { Ago } from "@/components/ago";
 import { BackLink } from "@/components/back-link";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
-import { KeyValues, NoneOf, taintWords } from "@/components/key-values";
+import { KeyValues, NoneOf, taintRest } from "@/components/key-values";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { FlavorLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
@@ -114,7 +114,7 @@ function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
                 <Trans>None: pods need no toleration to run here.</Trans>
               </NoneOf>
             ) : (
-              <KeyValues rows={node.taints.map((taint) => [taint.key, taintWords(taint)] as const)} />
+              <KeyValues rows={node.taints.map((taint) => [taint.key, taintRest(taint)] as const)} />
             )}
           </Panel>
           <Panel title={t`Labels`} flush>

@@ -36,7 +36,7 @@ export const NOTIFICATION_COLUMNS: DataColumn<Notification>[] = [
     meta: { width: "84px" },
     cell: ({ row: { original } }) => (
       <BadgeDot
-        label={original.read_at === null ? t`New` : t`Read`}
+        label={original.read_at === null ? t`Unread` : t`Read`}
         color={original.read_at === null ? eventLook(original.event).color : "gray"}
       />
     ),

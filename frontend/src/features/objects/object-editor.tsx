@@ -1,7 +1,7 @@
 /** Edits an object as a form and as YAML side by side; says what changes and what that would do, before it saves. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Alert, Button, Grid, Group, Modal, Skeleton, Stack, Text } from "@mantine/core";
+import { Alert, Button, Grid, Modal, Skeleton, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
@@ -17,6 +17,7 @@ import {
   objectQuery,
   useSaveObject,
 } from "@/api/manifests";
+import { DialogFoot } from "@/components/dialog-foot";
 import { ErrorState } from "@/components/error-state";
 import { ManifestText } from "@/components/manifest/manifest-text";
 import { type Change, carriedOver, changes, conflicts } from "@/lib/manifest/changes";
@@ -27,6 +28,7 @@ import { ChangeList } from "./change-list";
 import { EffectsView } from "./effects";
 import { KindForm } from "./kind-forms";
 import { type Beginning, newManifest } from "./new-manifests";
+import classes from "./objects.module.css";
 
 const SETTLED_MS = 400;
 
@@ -70,7 +72,7 @@ export function NewObjectEditor({ kind, beginning, onClose }: EditorProps & { be
 
 function Frame({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   return (
-    <Modal opened onClose={onClose} title={title} size="min(1240px, 96vw)" closeOnClickOutside={false}>
+    <Modal opened onClose={onClose} title={title} size="min(80rem, 96vw)" closeOnClickOutside={false}>
       {children}
     </Modal>
   );
@@ -200,30 +202,33 @@ function Editor({ kind, opened, onClose }: EditorProps & { opened: EditedObject 
             />
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 5 }}>
-            <ManifestText
-              description={t`YAML or JSON. The form and the text change each other.`}
-              text={draft.text}
-              onText={editor.onText}
-              {...(editor.isOther
-                ? { error: t`This must stay the same object: keep its kind and its name.` }
-                : {})}
-            />
+            <Stack gap="sm" className={classes.beside}>
+              <ManifestText
+                description={t`YAML or JSON. The form and the text change each other.`}
+                text={draft.text}
+                onText={editor.onText}
+                maxRows={16}
+                {...(editor.isOther
+                  ? { error: t`This must stay the same object: keep its kind and its name.` }
+                  : {})}
+              />
+              {!isNew && editor.mine.length > 0 && <ChangeList changes={editor.mine} whole={shown} />}
+              {editor.isTried && trial.error !== null && (
+                <ErrorState
+                  title={t`It would be refused`}
+                  message={trial.error.message}
+                  details={faultLines(trial.error instanceof ApiError ? trial.error.errors : [])}
+                />
+              )}
+              {editor.isReady && trial.data?.effects != null && (
+                <EffectsView
+                  effects={trial.data.effects}
+                  warnings={trial.data.result.warnings.map(({ message }) => message)}
+                />
+              )}
+            </Stack>
           </Grid.Col>
         </Grid>
-        {!isNew && editor.mine.length > 0 && <ChangeList changes={editor.mine} whole={shown} />}
-        {editor.isTried && trial.error !== null && (
-          <ErrorState
-            title={t`It would be refused`}
-            message={trial.error.message}
-            details={faultLines(trial.error instanceof ApiError ? trial.error.errors : [])}
-          />
-        )}
-        {editor.isReady && trial.data?.effects != null && (
-          <EffectsView
-            effects={trial.data.effects}
-            warnings={trial.data.result.warnings.map(({ message }) => message)}
-          />
-        )}
         {save.error !== null && !(save.error instanceof ChangedMeanwhile) && (
           <ErrorState
             title={t`Nothing was changed`}
@@ -231,14 +236,14 @@ function Editor({ kind, opened, onClose }: EditorProps & { opened: EditedObject 
             details={faultLines(save.error instanceof ApiError ? save.error.errors : [])}
           />
         )}
-        <Group justify="flex-end">
+        <DialogFoot>
           <Button variant="default" onClick={onClose}>
             <Trans>Back</Trans>
           </Button>
           <Button type="submit" loading={save.isPending} disabled={!editor.isReady}>
             <Trans>Save</Trans>
           </Button>
-        </Group>
+        </DialogFoot>
       </Stack>
     </form>
   );

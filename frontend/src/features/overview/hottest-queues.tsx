@@ -25,7 +25,6 @@ export function HottestQueues() {
           <Trans>All queues</Trans>
         </TextLink>
       }
-      h="100%"
     >
       {hottest === null && <Skeleton height={200} />}
       {hottest?.length === 0 && (

@@ -1,7 +1,7 @@
 /** Is the cluster well, how full is it, who waits, and what was decided last? */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Grid, SimpleGrid, Skeleton, Stack } from "@mantine/core";
+import { Grid, Skeleton, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useLive } from "@/api/cluster";
 import { waiting } from "@/api/live/live-data";
@@ -11,6 +11,7 @@ import { PageHeader } from "@/components/page-header";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
 import { ClusterHealth } from "./cluster-health";
 import { HottestQueues } from "./hottest-queues";
+import classes from "./overview.module.css";
 import { PendingReasons } from "./pending-reasons";
 import { QuotaUse } from "./quota-use";
 import { RecentDecisions } from "./recent-decisions";
@@ -24,7 +25,7 @@ export function OverviewPage({ history }: { history: ReactNode }) {
       {totals === undefined ? <StatSkeletons /> : <Totals totals={totals} />}
       <Grid mt="md" gap="md">
         <Grid.Col span={{ base: 12, md: 6, lg: 4 }}>
-          <Stack gap="md" h="100%">
+          <Stack gap="md">
             <PendingReasons />
             <ClusterHealth />
           </Stack>
@@ -52,7 +53,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
   });
   const memory = t`${formatMib(totals.used_memory_mib)} of ${formatMib(totals.memory_mib)}`;
   return (
-    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md">
+    <div className={classes.totals}>
       <Stat
         label={t`Pending workloads`}
         value={formatCount(waiting(totals))}
@@ -92,16 +93,16 @@ function Totals({ totals }: { totals: LiveTotals }) {
         meter={meter(totals.used_cores_percent, totals.cores_percent, t`GPU cores held`)}
         note={t`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} devices' worth`}
       />
-    </SimpleGrid>
+    </div>
   );
 }
 
 function StatSkeletons() {
   return (
-    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md" role="status" aria-label={t`Loading`} aria-busy>
+    <div className={classes.totals} role="status" aria-label={t`Loading`} aria-busy>
       {["pending", "admitted", "devices", "memory", "cores"].map((name) => (
         <Skeleton key={name} height={104} />
       ))}
-    </SimpleGrid>
+    </div>
   );
 }

@@ -28,7 +28,6 @@ export function PendingReasons() {
           <Trans>All pending</Trans>
         </TextLink>
       }
-      flex={1}
     >
       {first.waits && <Skeleton height={160} />}
       {first.error !== null && (

@@ -16,7 +16,7 @@ export function QuotaUse() {
   const queues = useLive((live) => live.data?.cluster_queues);
   const quotas = useMemo(() => (queues === undefined ? null : quotaByResource(queues)), [queues]);
   return (
-    <Panel title={t`Quota in use, all queues`} h="100%">
+    <Panel title={t`Quota in use, all queues`}>
       {quotas === null && <Skeleton height={200} />}
       {quotas?.length === 0 && (
         <EmptyState icon="queues" title={t`No quota yet`}>

@@ -135,7 +135,7 @@ function NoQueues({ searched }: { searched: boolean }) {
   ) : (
     <EmptyState icon="queues" title={t`No queues yet`}>
       <Trans>
-        Apply ClusterQueues, Cohorts and LocalQueues: POST their manifests to /api/v1/manifests/, or manage.py
+        Begin with New above, or apply the manifests of ClusterQueues, Cohorts and LocalQueues with kueueweb
         apply -f.
       </Trans>
     </EmptyState>

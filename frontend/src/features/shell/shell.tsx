@@ -50,6 +50,7 @@ export function Shell({ session }: { session: Session }) {
   const router = useRouter();
   const several = useIsSeveral();
   const spans = useMatches({ select: (matches) => matches.at(-1)?.staticData.spansClusters ?? false });
+  const wide = useMatches({ select: (matches) => matches.at(-1)?.staticData.takesWidth ?? false });
   const stale = useLive((live) => live.staleSince !== null);
   useShortcuts(help.toggle);
   // Another page closes the menu.
@@ -117,7 +118,9 @@ export function Shell({ session }: { session: Session }) {
       <AppShell.Main id="content" tabIndex={-1} className={classes.main} data-live-stale={stale || undefined}>
         <StaleBanner />
         {several && spans && <ClusterChips clusters={session.clusters} />}
-        {several && !spans ? <OneCluster clusters={session.clusters} /> : <Outlet />}
+        <div className={wide ? undefined : classes.readable}>
+          {several && !spans ? <OneCluster clusters={session.clusters} /> : <Outlet />}
+        </div>
       </AppShell.Main>
       {helpOpened && (
         <Suspense>

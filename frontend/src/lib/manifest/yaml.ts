@@ -1,5 +1,5 @@
 /** Writes plain data as YAML, in blocks. What YAML says is the server's to read: it has one reader for all its doors. */
-import { isFields, type Value } from "./object";
+import { isFields, type Value } from "./object.ts";
 
 /** Texts that every reader of YAML takes for the text that it is. */
 const PLAIN = /^[A-Za-z_/][\w./@%+-]*(?::[\w./@%+-]+)*$/;

@@ -11,6 +11,7 @@ import { useApplyManifests, usePreview } from "@/api/manifests";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
 import type { ApplyResult, LocalQueue } from "@/api/types";
+import { DialogFoot } from "@/components/dialog-foot";
 import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { ManifestText } from "@/components/manifest/manifest-text";
@@ -22,7 +23,7 @@ import { PreviewResult } from "./preview";
 
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
-    <Modal opened={opened} onClose={onClose} title={t`Submit workloads`} size="min(1100px, 95vw)">
+    <Modal opened={opened} onClose={onClose} title={t`Submit workloads`} size="min(72rem, 95vw)">
       {opened && <SubmitContent onDone={onClose} />}
     </Modal>
   );
@@ -125,7 +126,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
           />
         )}
         {preview.data !== undefined && <PreviewResult preview={preview.data} />}
-        <Group justify="flex-end">
+        <DialogFoot>
           <Button
             variant="default"
             onClick={() => {
@@ -139,7 +140,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
           <Button type="submit" loading={submission.isPending}>
             <Trans>Submit</Trans>
           </Button>
-        </Group>
+        </DialogFoot>
       </Stack>
     </form>
   );
