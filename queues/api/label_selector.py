@@ -13,6 +13,8 @@ from queues.models import Workload
 from scheduling.manifest.syntax import label_value, qualified_name
 
 MAX_REQUIREMENTS: Final = 10
+MAX_LENGTH: Final = 2_048
+"""Characters of a selector: to find the commas takes the square of it."""
 _BETWEEN: Final = re.compile(r",(?![^(]*\))")
 """The commas that are not within a set's parentheses."""
 _SET: Final = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
@@ -30,6 +32,9 @@ def label_text(column: str, key: str) -> Func:
 
 def with_labels(workloads: QuerySet[Workload], parameter: str, text: str) -> QuerySet[Workload]:
     """The workloads that match each requirement of the selector; raises ValidationError, which names the parameter."""
+    if len(text) > MAX_LENGTH:
+        rule = f"Too long: {len(text)} characters, and {MAX_LENGTH} are the most. Leave out some of what it asks for."
+        raise ValidationError({parameter: rule})
     parts = [part.strip() for part in _BETWEEN.split(text)]
     if len(parts) > MAX_REQUIREMENTS:
         rule = f"Too many: {len(parts)} requirements, and {MAX_REQUIREMENTS} are the most. Leave some out."
