@@ -1,5 +1,4 @@
 /** A label with a dot in a colour: for statuses, so that colour is never the only sign. */
-import { Tooltip } from "@mantine/core";
 import classes from "./badge-dot.module.css";
 
 export interface BadgeDotProps {
@@ -12,17 +11,16 @@ export interface BadgeDotProps {
 export function BadgeDot({ label, color, hint = "" }: BadgeDotProps) {
   const shade = (place: number) => `var(--mantine-color-${color}-${place})`;
   return (
-    <Tooltip label={hint} disabled={hint === ""} openDelay={300} withArrow>
-      <span
-        className={classes.badge}
-        style={{
-          ["--dot" as string]: shade(6),
-          ["--on-light" as string]: shade(9),
-          ["--on-dark" as string]: shade(3),
-        }}
-      >
-        {label}
-      </span>
-    </Tooltip>
+    <span
+      className={classes.badge}
+      title={hint || undefined}
+      style={{
+        ["--dot" as string]: shade(6),
+        ["--on-light" as string]: shade(9),
+        ["--on-dark" as string]: shade(3),
+      }}
+    >
+      {label}
+    </span>
   );
 }

@@ -2,7 +2,7 @@
 import { Trans } from "@lingui/react/macro";
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import { TextLink } from "./link";
+import { NameLink, nameLook } from "./link";
 import { MiddleEllipsis } from "./middle-ellipsis";
 import { useRowCluster } from "./row-cluster";
 
@@ -17,11 +17,9 @@ interface Look {
 }
 
 const shared = ({ fw, inRow = false, inText = false }: Look) => ({
-  fz: "inherit" as const,
-  miw: 0,
-  ...(fw === undefined ? {} : { fw }),
+  className: nameLook(inText),
+  ...(fw === undefined ? {} : { style: { fontWeight: fw } }),
   ...(inRow ? { tabIndex: -1 } : {}),
-  ...(inText ? { underline: "always" as const } : {}),
 });
 
 const shown = (name: string, { children, inRow = false }: Look) =>
@@ -39,9 +37,9 @@ export function HiddenName() {
 export function WorkloadLink({ namespace, name, ...look }: Look & { namespace: string; name: string }) {
   const inCluster = useRowCluster();
   return (
-    <TextLink to="/workloads/$namespace/$name" params={{ namespace, name }} {...inCluster} {...shared(look)}>
+    <NameLink to="/workloads/$namespace/$name" params={{ namespace, name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
-    </TextLink>
+    </NameLink>
   );
 }
 
@@ -60,59 +58,59 @@ export function ClusterQueueLink({ name, ...look }: Look & { name: string }) {
   const inCluster = useRowCluster();
   if (name === "") return <HiddenName />;
   return (
-    <TextLink to="/queues/$name" params={{ name }} {...inCluster} {...shared(look)}>
+    <NameLink to="/queues/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
-    </TextLink>
+    </NameLink>
   );
 }
 
 export function LocalQueueLink({ namespace, name, ...look }: Look & { namespace: string; name: string }) {
   const inCluster = useRowCluster();
   return (
-    <TextLink
+    <NameLink
       to="/local-queues/$namespace/$name"
       params={{ namespace, name }}
       {...inCluster}
       {...shared(look)}
     >
       {shown(name, look)}
-    </TextLink>
+    </NameLink>
   );
 }
 
 export function CohortLink({ name, ...look }: Look & { name: string }) {
   const inCluster = useRowCluster();
   return (
-    <TextLink to="/cohorts/$name" params={{ name }} {...inCluster} {...shared(look)}>
+    <NameLink to="/cohorts/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
-    </TextLink>
+    </NameLink>
   );
 }
 
 export function FlavorLink({ name, ...look }: Look & { name: string }) {
   const inCluster = useRowCluster();
   return (
-    <TextLink to="/flavors/$name" params={{ name }} {...inCluster} {...shared(look)}>
+    <NameLink to="/flavors/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
-    </TextLink>
+    </NameLink>
   );
 }
 
 export function TopologyLink({ name, ...look }: Look & { name: string }) {
   const inCluster = useRowCluster();
   return (
-    <TextLink to="/topologies/$name" params={{ name }} {...inCluster} {...shared(look)}>
+    <NameLink to="/topologies/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
-    </TextLink>
+    </NameLink>
   );
 }
 
 export function NodeLink({ name, ...look }: Look & { name: string }) {
   const inCluster = useRowCluster();
   return (
-    <TextLink to="/nodes/$name" params={{ name }} {...inCluster} {...shared(look)}>
+    <NameLink to="/nodes/$name" params={{ name }} {...inCluster} {...shared(look)}>
       {shown(name, look)}
-    </TextLink>
+    </NameLink>
   );
 }
 
@@ -120,8 +118,8 @@ export function NodeLink({ name, ...look }: Look & { name: string }) {
 export function DeviceLink({ node, uuid, label }: { node: string; uuid: string; label: string }) {
   const { search } = useRowCluster();
   return (
-    <TextLink to="/gpus" search={{ ...search, node, device: uuid }} fz="inherit" title={uuid}>
+    <NameLink to="/gpus" search={{ ...search, node, device: uuid }} {...shared({})} title={uuid}>
       {label}
-    </TextLink>
+    </NameLink>
   );
 }

@@ -3,7 +3,7 @@
  * the rows. Rows come in the order in which they are shown; columns give way on narrow screens.
  */
 import { t } from "@lingui/core/macro";
-import { Checkbox, Skeleton } from "@mantine/core";
+import { Skeleton } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
@@ -126,7 +126,6 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   } = props;
   const columns = useColumns(props);
   const columnVisibility = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
-  const table = useTable({ features, columns, data: rows, getRowId: rowKey, state: { columnVisibility } });
   const frame = useRef<HTMLDivElement>(null);
   const drawn = useRef<HTMLTableElement>(null);
   const drawnColumns = table.getVisibleFlatColumns().map(({ id }) => id);
@@ -135,11 +134,15 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     count: rows.length,
     getScrollElement: () => frame.current,
     estimateSize: () => ROW_HEIGHT,
-    overscan: 12,
+    overscan: 8,
     initialRect: { width: 1000, height: 800 },
   });
   const shown = virtual.getVirtualItems();
+  const first = shown[0]?.index ?? 0;
   const last = shown.at(-1)?.index ?? 0;
+  // Only the rows in view: of ten thousand the model alone would take longer than a frame.
+  const inView = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
+  const table = useTable({ features, columns, data: inView, getRowId: rowKey, state: { columnVisibility } });
   useEffect(() => {
     if (onEnd !== undefined && !loadingMore && rows.length > 0 && last >= rows.length - 15) onEnd();
   }, [last, rows.length, onEnd, loadingMore]);
@@ -159,7 +162,6 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
 
   const columnCount = table.getVisibleFlatColumns().length + (selection === undefined ? 0 : 1);
   const headers = table.getHeaderGroups()[0]?.headers ?? [];
-  const rowModels = table.getRowModel().rows;
   if (!loading && rows.length === 0) return empty;
   return (
     <div ref={frame} className={classes.frame} style={{ maxHeight: props.height }}>
@@ -177,7 +179,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
           <tr>
             {selection !== undefined && (
               <th className={classes.check}>
-                <SelectAll selection={selection} keys={rowModels.map((row) => row.id)} />
+                <SelectAll selection={selection} rows={rows} rowKey={rowKey} />
               </th>
             )}
             {headers.map((header) => (
@@ -197,9 +199,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         <tbody>
           {loading && rows.length === 0 && <SkeletonRows columns={columnCount} />}
           <Spacer height={shown[0]?.start ?? 0} columns={columnCount} />
-          {shown.map(({ index }) => {
-            const row = rowModels[index];
-            if (row === undefined) return null;
+          {table.getRowModel().rows.map((row, place) => {
+            const index = first + place;
             return (
               <tr
                 key={row.id}
@@ -306,23 +307,31 @@ function SortButton({ by, sort, onSort, children }: SortButtonProps) {
   );
 }
 
-function SelectAll({ selection, keys }: { selection: Selection; keys: string[] }) {
-  const all = keys.length > 0 && keys.every((key) => selection.keys.has(key));
+interface SelectAllProps<Row extends object> extends Pick<DataTableProps<Row>, "rows" | "rowKey"> {
+  selection: Selection;
+}
+
+function SelectAll<Row extends object>({ selection, rows, rowKey }: SelectAllProps<Row>) {
+  const all = rows.length > 0 && rows.every((row) => selection.keys.has(rowKey(row)));
   return (
-    <Checkbox
-      size="xs"
+    <input
+      type="checkbox"
+      className={classes.tick}
       aria-label={t`Select all rows that are loaded`}
       checked={all}
-      indeterminate={!all && selection.keys.size > 0}
-      onChange={() => selection.onChange(new Set(all ? [] : keys))}
+      ref={(box) => {
+        if (box !== null) box.indeterminate = !all && selection.keys.size > 0;
+      }}
+      onChange={() => selection.onChange(new Set(all ? [] : rows.map(rowKey)))}
     />
   );
 }
 
 function SelectOne({ selection, rowKey }: { selection: Selection; rowKey: string }) {
   return (
-    <Checkbox
-      size="xs"
+    <input
+      type="checkbox"
+      className={classes.tick}
       aria-label={t`Select this row`}
       checked={selection.keys.has(rowKey)}
       onChange={() => {

@@ -20,6 +20,7 @@ export function selectedOf<Row extends Collected>(
   collected: readonly Collected[],
   rows: readonly Row[],
 ): Collected[] {
+  if (chosen.size === 0) return [];
   const known = new Map([...collected, ...rows].map((row) => [row.uid, row]));
   return [...known.values()].filter(({ uid }) => chosen.has(uid));
 }

@@ -1,6 +1,5 @@
 /** The columns of the workload list. */
 import { t } from "@lingui/core/macro";
-import { Tooltip } from "@mantine/core";
 import type { Workload } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
 import { WorkloadLink } from "@/components/object-links";
@@ -26,7 +25,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     (workload) => workload.namespace,
     {
       hideBelow: 1000,
-      width: "10%",
+      width: "9%",
       sort: "namespace",
     },
   ),
@@ -36,11 +35,11 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     meta: { width: "124px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
   },
-  clusterQueueColumn({ hideBelow: 760, width: "13%", sort: "cluster_queue" }),
+  clusterQueueColumn({ hideBelow: 760, width: "11%", sort: "cluster_queue" }),
   {
     id: "requests",
     header: () => t`Asks for`,
-    meta: { hideBelow: 1000, width: "26%" },
+    meta: { hideBelow: 1240, width: "19%" },
     cell: ({ row: { original } }) => {
       const text = summarizeRequests(original.pod_sets).join(" · ");
       return <span title={text}>{text || "–"}</span>;
@@ -49,13 +48,13 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "priority",
     header: () => t`Priority`,
-    meta: { hideBelow: 1000, width: "84px", align: "right", sort: "priority" },
+    meta: { hideBelow: 1240, width: "84px", align: "right", sort: "priority" },
     cell: ({ row: { original } }) => <span title={original.priority_class}>{original.priority}</span>,
   },
   {
     id: "why",
     header: () => t`Why`,
-    meta: { hideBelow: 760, width: "14%", sort: "reason" },
+    meta: { hideBelow: 760, width: "12%", sort: "reason" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
   ageColumn((workload) => workload.created_at, { hideBelow: 560, align: "right", sort: "id" }),
@@ -103,7 +102,7 @@ function addedText(
 const BESIDE_ADDED: Readonly<Record<string, string>> = {
   namespace: "110px",
   queue: "140px",
-  requests: "230px",
+  requests: "200px",
   why: "140px",
 };
 
@@ -135,9 +134,5 @@ export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "st
 function Why({ workload }: { workload: Workload }) {
   const { status, reason, message } = workload;
   if (status === "Admitted" || reason === status || reason === "") return null;
-  return (
-    <Tooltip label={message} disabled={message === ""} multiline maw={420} openDelay={400}>
-      <span>{reason}</span>
-    </Tooltip>
-  );
+  return <span title={message || undefined}>{reason}</span>;
 }
