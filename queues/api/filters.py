@@ -1,16 +1,20 @@
 """The filters of lists; each is an exact match unless it says otherwise."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
 from django import forms
 from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
+from rest_framework.exceptions import ValidationError
 
 from queues.api.label_selector import with_labels
 from queues.models import LocalQueue, Pod, PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
+MAX_NAMES: Final = 100
+"""As many as a delta of the live stream names."""
 _STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
 
 
@@ -60,6 +64,10 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     active = filters.BooleanFilter()
     priority_class = filters.CharFilter(field_name="priority_class_name")
     submitted_by = filters.CharFilter()
+    names = filters.CharFilter(
+        method="with_names",
+        help_text=f"These, each as `namespace/name`, with commas between them; at most {MAX_NAMES}.",
+    )
     search = filters.CharFilter(method="search_key", help_text="Part of `namespace/name`, in any case.")
     node = filters.CharFilter(method="on_node", help_text="With a pod that lives on this node.")
     resource = filters.CharFilter(method="asking_for", help_text="That ask for some of this resource.")
@@ -79,6 +87,23 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         model = Workload
         form = _WorkloadForm
         fields: list[str] = []
+
+    def with_names(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
+        """The workloads that are named, as far as they are there."""
+        keys = value.split(",")
+        if len(keys) > MAX_NAMES:
+            rule = f"Too many: {len(keys)} names, and {MAX_NAMES} are the most. Ask in parts."
+            raise ValidationError({name: rule})
+        by_namespace: dict[str, list[str]] = defaultdict(list)
+        for key in keys:
+            namespace, slash, rest = key.strip().partition("/")
+            if not (namespace and slash and rest):
+                raise ValidationError({name: f"{key!r} is not the name of a workload. Write namespace/name."})
+            by_namespace[namespace].append(rest)
+        found = Q()
+        for namespace, names in by_namespace.items():
+            found |= Q(namespace=namespace, name__in=names)
+        return workloads.filter(found)
 
     def search_key(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
         """The workloads whose `namespace/name` contains the text."""

@@ -160,6 +160,7 @@ class Engine:
                 admitted += builder.admitted
                 preempted += builder.preempted
                 more = builder.unfinished
+                self.frames.publish(self.world, self.rows, self._clock())
             if more and time.monotonic() >= deadline:
                 break
         self._keep_house()
@@ -197,7 +198,8 @@ class Engine:
         self._traces.decided(batch, self._clock())
         self._saved(builder)
         self._taken(builder, due)
-        self.frames.touch()
+        self.frames.touch(changes.by_kind.get("workload", {}).values())
+        self.frames.touch(write.workload.key for write in builder.writes)
         return builder
 
     def _catch_up(self, changes: Changes, now: float) -> None:

@@ -50,7 +50,7 @@ class Observer(Engine):
                 fence(self.cluster_id, self.epoch)
                 write_log(cursor, self._log_of(decisions))
                 forget_changes(changes.ids)
-            self.frames.touch()
+            self.frames.touch(before)
         if time.monotonic() - self._kept_house_at >= HOUSEKEEPING_SECONDS:
             renew(self.cluster_id, self.epoch)
             self._kept_house_at = time.monotonic()

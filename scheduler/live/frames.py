@@ -1,22 +1,26 @@
 """Pure functions on frames: apply and merge deltas, and reduce them to what an audience may see.
 
 `data` has the parts totals, cluster_queues, cohorts and devices. A delta has the parts that changed, whole entries
-by name, and `removed`: {part: [name, ...]}.
+by name, `removed`: {part: [name, ...]}, and the names of the `workloads` that changed.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 import orjson
 
 from queues.services.visibility import Visibility
+from scheduler.live.shapes import LiveWorkloads
 
 Data = dict[str, Any]
 
 PARTS: Final = ("cluster_queues", "cohorts", "devices")
 _TYPES: Final = ("snapshot", "delta", "heartbeat")
+MAX_NAMED: Final = 100
+"""Workloads that one delta names. Where more changed, readers do better to read their lists again."""
 _COUNTS: Final = ("pending", "inadmissible", "reserving", "admitted")
 
 
@@ -88,11 +92,24 @@ def moves(data: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
     )
 
 
+def named(keys: Iterable[str], more: bool = False) -> LiveWorkloads:
+    """The first of these workloads, each once, and whether there are `more`."""
+    first = list(islice(dict.fromkeys(keys), MAX_NAMED + 1))
+    if more or len(first) > MAX_NAMED:
+        return {"changed": first[:MAX_NAMED], "more": True}
+    return {"changed": first}
+
+
 def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
     """One delta with the effect of all of them in order: the latest entry of each name."""
     merged: Data = {}
     removed: dict[str, dict[str, None]] = {part: {} for part in PARTS}
+    workloads: dict[str, None] = {}
+    more = False
     for delta in deltas:
+        changed = delta.get("workloads", {})
+        workloads |= dict.fromkeys(changed.get("changed", ()))
+        more = more or changed.get("more", False)
         if "totals" in delta:
             merged["totals"] = delta["totals"]
         for part in PARTS:
@@ -104,13 +121,16 @@ def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
                 removed[part][name] = None
     if any(removed.values()):
         merged["removed"] = {part: list(names) for part, names in removed.items()}
+    if workloads or more:
+        merged["workloads"] = named(workloads, more)
     return merged
 
 
 def redact(delta: Mapping[str, Any], whole: Mapping[str, Any], audience: Audience) -> Data:
     """The part of a delta or snapshot that the audience may see. `whole` is all data, used for sums and ancestors.
 
-    Hidden are queues outside the audience's rights, and cohorts that contain only such queues. A foreign tenant's
+    Hidden are queues outside the audience's rights, cohorts that contain only such queues, and workloads of other
+    namespaces. A foreign tenant's
     slice is shown as occupied, without its holder. Totals count visible queues. Deltas that change the quota tree or
     remove something are only for audiences that see everything; all others get a snapshot instead (`moves`).
     """
@@ -130,6 +150,11 @@ def redact(delta: Mapping[str, Any], whole: Mapping[str, Any], audience: Audienc
         shown["devices"] = {name: _occupied(device, audience.namespaces) for name, device in shown["devices"].items()}
     if "totals" in delta or "cluster_queues" in delta:
         shown["totals"] = _totals(whole, audience.visibility)
+    if changed := delta.get("workloads"):
+        own = [key for key in changed["changed"] if key.partition("/")[0] in audience.namespaces]
+        more = changed.get("more", False)
+        if own or more:
+            shown["workloads"] = named(own, more)
     return shown
 
 

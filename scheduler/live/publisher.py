@@ -12,9 +12,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 import orjson
@@ -23,6 +24,7 @@ from redis import RedisError
 
 from accounts.redis_client import redis_client
 from gpus.units import device_amounts, mig_instance, mig_places
+from scheduler.live.frames import MAX_NAMED, named
 from scheduler.live.shapes import (
     LiveChanges,
     LiveClusterQueue,
@@ -71,10 +73,12 @@ class LiveFrames:
         self._due_at = 0.0
         self._beat_at = 0.0
         self._news = True
+        self._changed: dict[str, None] = {}
 
-    def touch(self) -> None:
-        """Note that something was saved that a frame would show."""
+    def touch(self, workloads: Iterable[str] = ()) -> None:
+        """Note that something was saved that a frame would show, and of which workloads (namespace/name)."""
         self._news = True
+        self._changed.update(dict.fromkeys(islice(workloads, MAX_NAMED + 1 - len(self._changed))))
 
     def publish(self, world: World, rows: RowIndex, now: float) -> None:
         """If it is time to, publish what changed, or a heartbeat."""
@@ -91,6 +95,9 @@ class LiveFrames:
 
     def _send_changes(self, data: LiveData, now: float) -> None:
         delta = None if self._shown is None else difference(self._shown, data)
+        if delta is not None and self._changed:
+            delta["workloads"] = named(self._changed)
+        self._changed = {}
         if delta == {}:
             return
         self._sequence += 1

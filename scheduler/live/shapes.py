@@ -152,14 +152,22 @@ class LiveRemoved(TypedDict, total=False):
     devices: list[str]
 
 
+class LiveWorkloads(TypedDict):
+    """Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`)."""
+
+    changed: Annotated[list[str], Meta(description="As namespace/name, those that you may see; at most 100.")]
+    more: NotRequired[Annotated[bool, Meta(description="True if others changed too, so that lists must be read.")]]
+
+
 class LiveChanges(TypedDict, total=False):
-    """The parts that changed: whole entries by name."""
+    """The parts that changed: whole entries by name, but workloads by their names alone."""
 
     totals: LiveTotals
     cluster_queues: dict[str, LiveClusterQueue]
     cohorts: dict[str, LiveCohort]
     devices: dict[str, LiveDevice]
     removed: LiveRemoved
+    workloads: LiveWorkloads
 
 
 class _Head(TypedDict):

@@ -1,7 +1,7 @@
 /** What is computed or measured about devices; what they hold comes by the live stream. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { answer, api, everyRow } from "./client";
-import { SEVERAL_RENEW_MS } from "./cluster";
+import { SEVERAL_RENEW_MS } from "./live/follow";
 import type { Device } from "./types";
 import type { WorkloadReference } from "./workloads";
 

@@ -1,7 +1,7 @@
 /** The state of the scheduler itself, and all clusters at a glance. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { answer, api, everyRow } from "./client";
-import { SEVERAL_RENEW_MS } from "./cluster";
+import { SEVERAL_RENEW_MS } from "./live/follow";
 import type { ClusterOverview } from "./types";
 
 export function overviewQuery(cluster: string) {

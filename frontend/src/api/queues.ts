@@ -1,7 +1,7 @@
 /** ClusterQueues, LocalQueues and the names to choose from. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { ApiError, answer, api, everyRow } from "./client";
-import { SEVERAL_RENEW_MS } from "./cluster";
+import { SEVERAL_RENEW_MS } from "./live/follow";
 import type { ClusterQueue, Cohort, LocalQueue, Page } from "./types";
 
 const MAX_NAMES = 1000;

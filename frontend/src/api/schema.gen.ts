@@ -3606,7 +3606,7 @@ export interface components {
         };
         /**
          * LiveChanges
-         * @description The parts that changed: whole entries by name.
+         * @description The parts that changed: whole entries by name, but workloads by their names alone.
          */
         LiveChanges: {
             cluster_queues?: {
@@ -3620,6 +3620,7 @@ export interface components {
             };
             removed?: components["schemas"]["LiveRemoved"];
             totals?: components["schemas"]["LiveTotals"];
+            workloads?: components["schemas"]["LiveWorkloads"];
         };
         /**
          * LiveClusterQueue
@@ -3828,6 +3829,16 @@ export interface components {
             used_cores_percent: number;
             used_memory_mib: number;
             used_slots: number;
+        };
+        /**
+         * LiveWorkloads
+         * @description Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`).
+         */
+        LiveWorkloads: {
+            /** @description As namespace/name, those that you may see; at most 100. */
+            changed: string[];
+            /** @description True if others changed too, so that lists must be read. */
+            more?: boolean;
         };
         /** @description A LocalQueue. */
         LocalQueueStatus: {
@@ -29620,6 +29631,8 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 local_queue?: string;
+                /** @description These, each as `namespace/name`, with commas between them; at most 100. */
+                names?: string;
                 namespace?: string;
                 /** @description With a pod that lives on this node. */
                 node?: string;
@@ -32314,6 +32327,8 @@ export interface operations {
                 /** @description A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold. */
                 label?: string;
                 local_queue?: string;
+                /** @description These, each as `namespace/name`, with commas between them; at most 100. */
+                names?: string;
                 namespace?: string;
                 /** @description With a pod that lives on this node. */
                 node?: string;

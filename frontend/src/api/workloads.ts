@@ -1,5 +1,6 @@
 /** Workloads: keys, queries and what can be done to them. */
 import {
+  type InfiniteData,
   infiniteQueryOptions,
   keepPreviousData,
   queryOptions,
@@ -10,6 +11,7 @@ import { basePath } from "@/lib/url/base-path";
 import { filterQuery, type WorkloadFilters, type WorkloadGroup } from "@/lib/url/workload-filters";
 import { after, answer, api } from "./client";
 import type { paths } from "./schema.gen";
+import type { Page, Workload } from "./types";
 
 export interface WorkloadReference {
   namespace: string;
@@ -32,7 +34,7 @@ export const workloadKeys = {
 type WorkloadOrdering = NonNullable<
   NonNullable<paths["/api/v1/workloads/"]["get"]["parameters"]["query"]>["ordering"]
 >;
-const NEWEST_FIRST: WorkloadOrdering = "-id";
+export const NEWEST_FIRST: WorkloadOrdering = "-id";
 
 /** All that match, in the order of a column: the newest first without one. */
 export function workloadsQuery(
@@ -41,22 +43,31 @@ export function workloadsQuery(
   sort: string = NEWEST_FIRST,
   annotations: readonly string[] = [],
 ) {
-  const asked = annotations.length === 0 ? {} : { annotations: annotations.join(",") };
   return infiniteQueryOptions({
     queryKey: [...workloadKeys.list(cluster, filters), sort, annotations] as const,
     queryFn: ({ pageParam, signal }) => {
-      const ordering = sort as WorkloadOrdering;
-      const query = { cluster, ordering, ...asked, ...filterQuery(filters, Date.now()) };
-      return answer(
-        api.GET("/api/v1/workloads/", {
-          params: { query: { ...query, ...after(pageParam), limit: PAGE_SIZE } },
-          signal,
-        }),
-      );
+      const query = { ...listQuery(cluster, filters, sort, annotations), ...after(pageParam) };
+      return answer(api.GET("/api/v1/workloads/", { params: { query }, signal }));
     },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
+}
+
+function listQuery(cluster: string, filters: WorkloadFilters, sort: string, annotations: readonly string[]) {
+  const asked = annotations.length === 0 ? {} : { annotations: annotations.join(",") };
+  const ordering = sort as WorkloadOrdering;
+  return { cluster, ordering, limit: PAGE_SIZE, ...asked, ...filterQuery(filters, Date.now()) };
+}
+
+/** The pages of a list as they are kept. */
+export type WorkloadPages = InfiniteData<Page<Workload>, string | null>;
+
+/** Of a list that is kept, the rows that `names` (namespace/name) have in it now. */
+export async function readNamed(key: readonly unknown[], names: readonly string[]): Promise<Workload[]> {
+  const [, cluster, , filters, sort, annotations] = key as ReturnType<typeof workloadsQuery>["queryKey"];
+  const query = { ...listQuery(cluster, filters, sort, annotations), names: names.join(",") };
+  return (await answer(api.GET("/api/v1/workloads/", { params: { query } }))).results;
 }
 
 /** How many match the filters, by one of them: all of them, not only those that are loaded. */

@@ -303,12 +303,37 @@ def test_what_is_no_selector_is_refused(alice: SchemaClient) -> None:
         ("team in vision", "cannot be read as a label selector"),
         ("team,", "cannot be read as a label selector"),
         (",".join("abcdefghijk"), "Too many: 11 requirements, and 10 are the most."),
+        ("," * 2_049, "Too long: 2049 characters, and 2048 are the most."),
     ):
         response = alice.get(URL, {"label": selector})
         assert response.status_code == 400, selector
         found = response.json()["errors"][0]
         assert found["path"] == "label"
         assert rule in found["rule"]
+
+
+def test_named_workloads(alice: SchemaClient, local_queue: LocalQueue) -> None:
+    """As a page asks for the rows that the live stream named: those that its other filters still let through."""
+    alice.post(URL, [workload("a"), workload("b"), workload("c")])
+    Workload.objects.filter(name="b").update(status="Admitted")
+
+    def found(**filters: str) -> list[str]:
+        return sorted(row["name"] for row in alice.get(URL, filters).json()["results"])
+
+    named = "team-a/a, team-a/b,elsewhere/c,team-a/gone"
+    assert found(names=named) == ["a", "b"]
+    assert found(names=named, status="Admitted") == ["b"]
+    for names, rule in (
+        ("a", "'a' is not the name of a workload. Write namespace/name."),
+        ("team/", "is not the name of a workload"),
+        (",", "is not the name of a workload"),
+        (",".join(["a/b"] * 101), "Too many: 101 names, and 100 are the most."),
+    ):
+        response = alice.get(URL, {"names": names})
+        assert response.status_code == 400, names
+        mistake = response.json()["errors"][0]
+        assert mistake["path"] == "names"
+        assert rule in mistake["rule"]
 
 
 def test_rows_have_the_annotations_that_are_asked_for(alice: SchemaClient, local_queue: LocalQueue) -> None:

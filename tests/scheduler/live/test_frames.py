@@ -100,6 +100,24 @@ def test_a_delta_of_others_is_empty_but_for_the_totals() -> None:
     assert redact(delta, WHOLE, AUDITOR) == delta
 
 
+def test_workloads_are_named_to_those_who_may_see_them() -> None:
+    delta = {"workloads": {"changed": ["team-a/x", "team-b/y"]}}
+    assert redact(delta, WHOLE, AUDITOR) == delta
+    assert redact(delta, WHOLE, TENANT) == {"workloads": {"changed": ["team-a/x"]}}
+    others = {"workloads": {"changed": ["team-b/y"]}}
+    assert redact(others, WHOLE, TENANT) == {}
+    many = {"workloads": {"changed": ["team-b/y"], "more": True}}
+    assert redact(many, WHOLE, TENANT) == {"workloads": {"changed": [], "more": True}}
+
+
+def test_a_merged_delta_names_each_workload_once_and_not_too_many() -> None:
+    first, second = {"workloads": {"changed": ["a/x", "a/y"]}}, {"workloads": {"changed": ["a/y", "a/z"]}}
+    assert merge([first, {}, second]) == {"workloads": {"changed": ["a/x", "a/y", "a/z"]}}
+    many = [{"workloads": {"changed": [f"a/{number}" for number in range(start, start + 60)]}} for start in (0, 60)]
+    assert merge(many)["workloads"] == {"changed": [f"a/{number}" for number in range(100)], "more": True}
+    assert merge([first, {"workloads": {"changed": [], "more": True}}])["workloads"]["more"]
+
+
 def test_what_changes_the_tree() -> None:
     assert not moves(WHOLE, {"cluster_queues": {"research": queue("science", 7)}})
     assert not moves(WHOLE, {"totals": {}})

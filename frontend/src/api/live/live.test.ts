@@ -168,6 +168,17 @@ describe("frames", () => {
     expect(environment.socket.sent).toEqual([{ type: "resume", epoch: 3, sequence: 5 }]);
   });
 
+  it("the workloads that frames named are handed out once", () => {
+    snapshot(1, {});
+    expect(live.takeChanged()).toEqual({ names: new Set(), more: true });
+    receive({ type: "delta", sequence: 2, data: { workloads: { changed: ["a/x", "a/y"] } } });
+    receive({ type: "delta", sequence: 3, data: { workloads: { changed: ["a/y"] } } });
+    expect(live.takeChanged()).toEqual({ names: new Set(["a/x", "a/y"]), more: false });
+    expect(live.takeChanged()).toEqual({ names: new Set(), more: false });
+    receive({ type: "delta", sequence: 4, data: { workloads: { changed: [], more: true } } });
+    expect(live.takeChanged().more).toBe(true);
+  });
+
   it("a text that is no frame is left aside", () => {
     environment.socket.onmessage?.({ data: "not json" });
     environment.socket.onmessage?.({ data: '{"type":"delta"}' });

@@ -19,6 +19,12 @@ const REFUSALS = [4401, 4403, 4404];
 
 export type LiveStatus = "connecting" | "live" | "stale" | "refused";
 
+/** The workloads that came, went or changed, as namespace/name; and whether there are others that nobody named. */
+export interface ChangedWorkloads {
+  names: Set<string>;
+  more: boolean;
+}
+
 export interface LiveState {
   status: LiveStatus;
   /** Null until the first snapshot. */
@@ -75,6 +81,7 @@ function initialState(): LiveState {
 
 export class LiveConnection {
   private state = initialState();
+  private changed: ChangedWorkloads = { names: new Set(), more: false };
   private readonly listeners = new Set<() => void>();
   private socket: LiveSocket | null = null;
   private notifying = false;
@@ -96,6 +103,13 @@ export class LiveConnection {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   };
+
+  /** Those of all frames since it was last asked. */
+  takeChanged(): ChangedWorkloads {
+    const { changed } = this;
+    this.changed = { names: new Set(), more: false };
+    return changed;
+  }
 
   start(): void {
     if (!this.stopped) return;
@@ -149,6 +163,7 @@ export class LiveConnection {
     if (frame.type === "snapshot") {
       this.resuming = false;
       this.retries = 0;
+      this.changed.more = true;
       this.accept(frame, frame.data);
     } else if (this.resuming) {
       return;
@@ -157,9 +172,12 @@ export class LiveConnection {
       else if (!sameEpoch || frame.sequence > state.sequence) this.askResume();
     } else if (sameEpoch && frame.sequence > state.sequence) {
       const since = frame.since ?? frame.sequence - 1;
-      if (since <= state.sequence && state.data !== null)
+      if (since <= state.sequence && state.data !== null) {
+        const { changed = [], more = false } = frame.data.workloads ?? {};
+        for (const name of changed) this.changed.names.add(name);
+        this.changed.more ||= more;
         this.accept(frame, applyDelta(state.data, frame.data));
-      else this.askResume();
+      } else this.askResume();
     } else if (!sameEpoch) {
       this.askResume();
     }
