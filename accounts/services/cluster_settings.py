@@ -1,12 +1,23 @@
 """Settings of a whole cluster: Kueue's Configuration, and the ConfigMaps of HAMi's device plugin."""
 
+import hashlib
+import json
+import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from accounts.events import request_push, wake_scheduler
-from accounts.exceptions import MirroredFromCluster, NotFound
+from accounts.exceptions import Conflict, MirroredFromCluster, NotFound
 from accounts.models import Cluster, ClusterMode, DeviceBinding
 from accounts.services.apply_result import Action
+from scheduling.manifest import LocatedError, ObjectMeta
+
+CONFIGURATION_NAME: Final = "default"
+"""What the Configuration of a cluster is called where a name is needed: it has none in its manifest."""
+_NOT_THERE: Final = "0"
+_VERSION_LENGTH: Final = 16
+_UNREAD: Final = ObjectMeta("")
+"""Of a writer who replaces whatever is there."""
 
 
 def cluster_named(name: str) -> Cluster:
@@ -52,8 +63,46 @@ def set_accepted_managers(cluster: Cluster, names: Sequence[str]) -> None:
     request_push(cluster.name)
 
 
-def apply_configuration(cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "") -> Action:
+def settings_version(cluster: Cluster) -> str:
+    """What the settings of a cluster are now, in a word that is another one after each change of them."""
+    settings = (cluster.mode, cluster.serves_kueue_objects, cluster.device_binding, cluster.accepts_workloads_from)
+    return content_version(settings)
+
+
+def content_version(content: Any) -> str:
+    """A word for what a setting says, for those who want to change only what they have read."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_VERSION_LENGTH]
+
+
+def setting_metadata(cluster: Cluster, kind: str, key: str, content: Any) -> dict[str, str]:
+    """`uid` and `resourceVersion` of a setting that is read as an object. What another cluster calls its own has
+    another uid, so that an export of it can be applied here."""
+    uid = uuid.uuid5(uuid.NAMESPACE_URL, f"{cluster.name}/{kind}/{key}")
+    return {"uid": str(uid), "resourceVersion": content_version(content)}
+
+
+def _check_version(cluster: Cluster, kind: str, key: str, read: ObjectMeta, content: Mapping[str, Any] | None) -> None:
+    """Raises `Conflict` in Kubernetes' words where the writer has read something else than what is there now."""
+    there = setting_metadata(cluster, kind, key, content)
+    now = _NOT_THERE if content is None else there["resourceVersion"]
+    if read.resource_version in ("", now) or read.uid not in ("", there["uid"]):
+        return
+    rule = "the object does not exist any more" if content is None else "the object has been modified"
+    rule += f"; its resourceVersion is {now} now"
+    remedy = "Please apply your changes to the latest version and try again, or leave resourceVersion out."
+    error = LocatedError(0, "metadata.resourceVersion", read.resource_version, rule, remedy, Conflict.reason)
+    raise Conflict(f'Operation cannot be fulfilled on {kind} "{key}": {rule}. Nothing was stored. {remedy}', [error])
+
+
+def apply_configuration(
+    cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "", read: ObjectMeta = _UNREAD
+) -> Action:
+    """Replace Kueue's Configuration of the cluster. Raises `Conflict` where its resourceVersion is no longer the one
+    that the writer has `read` (`0`: there was none)."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+    if row.configuration != configuration:
+        _check_version(cluster, "Configuration", CONFIGURATION_NAME, read, row.configuration or None)
     action = Action.UNCHANGED if row.configuration == configuration else Action.CONFIGURED
     if not row.configuration:
         action = Action.CREATED
@@ -69,12 +118,23 @@ def delete_configuration(cluster: Cluster) -> None:
 
 
 def apply_device_plugin(
-    cluster: Cluster, key: str, manifest: Mapping[str, Any], settings: Mapping[str, Any], *, applied_set: str = ""
+    cluster: Cluster,
+    key: str,
+    manifest: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    *,
+    applied_set: str = "",
+    read: ObjectMeta = _UNREAD,
 ) -> Action:
-    """Replace one ConfigMap (`namespace/name`) of the device plugin; the settings of all of them together count."""
+    """Replace one ConfigMap (`namespace/name`) of the device plugin; the settings of all of them together count.
+
+    Raises `Conflict` where its resourceVersion is no longer the one that the writer has `read`.
+    """
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     objects = dict(row.device_plugin_configuration.get("objects") or {})
     before = objects.get(key)
+    if before is None or before["manifest"] != manifest:
+        _check_version(cluster, "ConfigMap", key, read, None if before is None else before["manifest"])
     joined = applied_set or (before or {}).get("applied_set", "")
     objects[key] = {"manifest": dict(manifest), "settings": dict(settings), "applied_set": joined}
     if objects[key] == before:

@@ -6,8 +6,8 @@ from accounts.exceptions import PreconditionFailed, PreconditionRequired
 from scheduling.manifest import LocatedError
 
 
-def etag(generation: int) -> str:
-    """The ETag of an object of this generation."""
+def etag(generation: int | str) -> str:
+    """The ETag of an object of this generation, or of settings of this version."""
     return f'"{generation}"'
 
 
@@ -19,7 +19,7 @@ class Precondition:
     field: str = "If-Match"
     """Where the writer says so: in the header, or as `generation` in the body."""
 
-    def check(self, kind: str, key: str, generation: int | None, changed_by: str = "") -> None:
+    def check(self, kind: str, key: str, generation: int | str | None, changed_by: str = "") -> None:
         """Raise `PreconditionFailed` unless the object is the one that was read. `generation` was read under the
         object's lock; None if it does not exist. `changed_by` is its last editor."""
         if generation is None:

@@ -311,13 +311,15 @@ class _Call:
                 found.submitted.report.warn(found.submitted.at(field), text)
 
     def _store_configuration(self, found: Object) -> Applied:
-        action = cluster_settings.apply_configuration(self._cluster, found.submitted.spec, applied_set=self._set)
+        action = cluster_settings.apply_configuration(
+            self._cluster, found.submitted.spec, applied_set=self._set, read=found.meta
+        )
         return self._applied(found, action)
 
     def _store_config_map(self, found: Object) -> Applied:
         spec = found.submitted.spec
         action = cluster_settings.apply_device_plugin(
-            self._cluster, spec.meta.key, write_config_map(spec), spec.settings, applied_set=self._set
+            self._cluster, spec.meta.key, write_config_map(spec), spec.settings, applied_set=self._set, read=found.meta
         )
         return self._applied(found, action)
 

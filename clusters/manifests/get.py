@@ -89,16 +89,20 @@ def _nodes(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]
 
 
 def _config_maps(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for _, found in sorted(cluster_settings.device_plugin_objects(cluster).items()):
+    for key, found in sorted(cluster_settings.device_plugin_objects(cluster).items()):
         manifest = found["manifest"]
-        if all(manifest["metadata"].get(key) == value for key, value in filters.items()):
-            yield manifest
+        metadata = manifest["metadata"]
+        if all(metadata.get(name) == value for name, value in filters.items()):
+            read = cluster_settings.setting_metadata(cluster, "ConfigMap", key, manifest)
+            yield {**manifest, "metadata": {**metadata, **read}}
 
 
 def _configuration(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
     row = Cluster.objects.get(pk=cluster.pk)
-    if row.configuration and not filters:
-        yield write_configuration(row.configuration)
+    name = filters.get("name", cluster_settings.CONFIGURATION_NAME)
+    if row.configuration and name == cluster_settings.CONFIGURATION_NAME and "namespace" not in filters:
+        read = cluster_settings.setting_metadata(cluster, "Configuration", name, row.configuration)
+        yield _ordered(write_configuration(row.configuration) | {"metadata": {"name": name, **read}})
 
 
 class _Dumper(yaml.SafeDumper):

@@ -119,12 +119,13 @@ def _read_object(
             report.warn(owned, "is ignored: only a scheduler or a device plugin may write it")
     if len(report.errors) > mistakes:
         return None
-    return Object(kind, _meta(kind, spec), Submitted(spec, report, api_version, path))
+    return Object(kind, _meta(kind, spec, content), Submitted(spec, report, api_version, path))
 
 
-def _meta(kind: ManifestKind, spec: Any) -> ObjectMeta:
+def _meta(kind: ManifestKind, spec: Any, content: Mapping[str, Any]) -> ObjectMeta:
     if kind.name == "Configuration":
-        return ObjectMeta("")
+        uid, version = (str((content.get("metadata") or {}).get(key) or "") for key in ("uid", "resourceVersion"))
+        return ObjectMeta("", uid=uid, resource_version=version)
     if kind.name == "Workload":
         return ObjectMeta(spec.name, spec.namespace, generate_name=spec.generate_name)
     meta: ObjectMeta = spec.meta

@@ -182,6 +182,12 @@ const clusterRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/records/cluster"), "ClusterRoute"),
 });
 
+const cyclesRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/cycles",
+  component: lazyRouteComponent(() => import("@/routes/records/cycles"), "CyclesRoute"),
+});
+
 const auditRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/audit",
@@ -243,6 +249,7 @@ const routeTree = rootRoute.addChildren([
     decisionsRoute,
     shadowRoute,
     clusterRoute,
+    cyclesRoute,
     auditRoute,
     reportsRoute,
     notificationsRoute,

@@ -18,6 +18,7 @@ import { theme } from "@/lib/theme";
 export interface Answer {
   status?: number;
   body: unknown;
+  etag?: string;
 }
 
 export interface Call {
@@ -43,8 +44,9 @@ export function serve(answers: [RegExp, Answer][]): Call[] {
     });
     const found = answers.find(([pattern]) => pattern.test(`${method} ${address}`));
     if (found === undefined) throw new Error(`nobody answers ${method} ${address}`);
-    const { status = 200, body } = found[1];
-    return new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json" } });
+    const { status = 200, body, etag } = found[1];
+    const headers = { "Content-Type": "application/json", ...(etag === undefined ? {} : { ETag: etag }) };
+    return new Response(JSON.stringify(body), { status, headers });
   });
   return calls;
 }

@@ -33,3 +33,6 @@ window.ResizeObserver = NoResizeObserver;
 
 // What the size of a growing field follows; jsdom has no fonts.
 Object.defineProperty(document, "fonts", { value: new EventTarget(), configurable: true });
+
+// What a list of choices does with the chosen one; jsdom lays nothing out.
+Element.prototype.scrollIntoView = () => undefined;

@@ -60,6 +60,7 @@ TAGS: Final[Mapping[str, str]] = {
     "device-allocations": "Which workload holds which slice of which device.",
     "device-usage": "What containers really use of their devices.",
     "devices": "The devices of all nodes, with their slices.",
+    "diagnostics": "How the scheduler, the push and the watcher of a cluster are doing.",
     "drift": "Where the cluster differs from what was decided.",
     "fragmentation": "What still fits on the nodes, and what their leftovers cannot hold.",
     "history": "Numbers over time, for charts.",

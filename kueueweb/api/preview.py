@@ -27,10 +27,13 @@ from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.models import Workload
 from scheduler.api.explanation_views import ExplanationSerializer, explanation_json
+from scheduler.store.configuration import read_configuration
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
 from scheduling.outlook import effects
+from scheduling.world import World
 
+_CONFIGURING: Final = frozenset({*CONFIGURATION_KINDS, "Configuration", "ConfigMap"})
 _DEVICE: Final = "device"
 """The resource in the list of prices that stands for whole devices."""
 _COUNTS: Final = frozenset(vendor.resources.count for vendor in VENDORS)
@@ -66,7 +69,10 @@ class PreviewSerializer(serializers.Serializer[Any]):
         child=serializers.DictField(),
         help_text="The configuration objects of the call as they would be stored, with the defaults of what it omits.",
     )
-    effects = EffectsSerializer(allow_null=True, help_text="Null unless `effects` asks for it.")
+    effects = EffectsSerializer(
+        allow_null=True,
+        help_text="Null unless `effects` asks for it, and for a ConfigMap of the device plugin, which is not tried.",
+    )
 
 
 class PreviewView(ClusterView):
@@ -101,10 +107,11 @@ class PreviewView(ClusterView):
                 workloads = list(_workloads_of(self.cluster, result))
                 manifests = list(_manifests_of(self.cluster, result))
                 world = held.enter_context(kept_world(self.cluster, now))
+                self._configure(world, result, held)
                 found = {row.key: world.explain(row.key) for row in workloads if world.workload(row.key) is not None}
                 transaction.set_rollback(True)
             # The rows are free again, and the World, which is ours until here, still has the change.
-            after = present_outlook(world, now) if with_effects else None
+            after = present_outlook(world, now) if with_effects and not _is_of_devices(result) else None
         prices = read_prices(self.cluster)
         answer = {
             "result": result_json(result) | {"dry_run": True},
@@ -130,6 +137,14 @@ class PreviewView(ClusterView):
             return apply_manifests(self.cluster, body, user=request.user)
         return ApplyResult(tuple(self._deleted(document) for document in read_documents(body)), dry_run=True)
 
+    def _configure(self, world: World, result: ApplyResult, held: ExitStack) -> None:
+        """Let the World follow the Configuration of the call until `held` is left."""
+        if all(done.kind != "Configuration" for done in result.objects):
+            return
+        before = world.configuration
+        world.set_configuration(read_configuration(Cluster.objects.get(pk=self.cluster.pk).configuration))
+        held.callback(world.set_configuration, before)
+
     def _deleted(self, document: Document) -> Applied:
         """The object is marked or gone; a warning says what holds it."""
         kind = kind_named(str(document.content.get("kind") or ""))
@@ -143,9 +158,14 @@ class PreviewView(ClusterView):
         return Applied(kind.name, namespace, name, Action.PRUNED, (waiting,) if waiting else ())
 
 
+def _is_of_devices(result: ApplyResult) -> bool:
+    """Whether it changes how devices are read: what that does shows when the nodes are read again, not before."""
+    return any(done.kind == "ConfigMap" for done in result.objects)
+
+
 def _manifests_of(cluster: Cluster, result: ApplyResult) -> Iterable[Mapping[str, Any]]:
     for done in result.objects:
-        if done.kind in CONFIGURATION_KINDS and done.action is not Action.PRUNED:
+        if done.kind in _CONFIGURING and done.action is not Action.PRUNED:
             yield from get_manifests(cluster, done.kind, done.name, done.namespace)
 
 

@@ -247,5 +247,11 @@ class ClusterSerializer(Shape):
     device_binding = serializers.ChoiceField([binding.value for binding in DeviceBinding], help_text=_BINDING_HELP)
     accepts_workloads_from = serializers.ListField(child=serializers.CharField(), help_text=_ACCEPTS_HELP)
     server_url = serializers.CharField(allow_blank=True, help_text="Empty for those who may not see it.")
-    configuration = serializers.DictField(help_text="Kueue's Configuration, as applied.")
+    configuration = serializers.DictField(help_text="Kueue's Configuration, as applied; empty: Kueue's defaults.")
+    device_plugin = serializers.DictField(
+        help_text="What the ConfigMaps of HAMi's device plugin set together; empty: HAMi's defaults."
+    )
+    telemetry_urls = serializers.ListField(
+        child=serializers.CharField(), help_text="Where what devices and containers really use is read."
+    )
     created_at = serializers.DateTimeField()

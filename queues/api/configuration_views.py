@@ -24,6 +24,7 @@ from accounts.services.cluster_settings import (
     set_device_binding,
     set_mode,
     set_serves_kueue_objects,
+    settings_version,
 )
 from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
@@ -240,28 +241,52 @@ class ClusterDetailView(ClusterView):
     serializer_class = shapes.ClusterSerializer
     queryset = Cluster.objects.all()
     writes_what_is_mirrored = False
+    has_etag: ClassVar = True
 
     def get(self, request: Request, name: str) -> Response:
-        """One cluster."""
-        row = self._find(request, name)
-        return Response(_cluster_json(row, access_of(request.user, row).sees_everything))
+        """One cluster, with its settings and an ETag for changing them."""
+        return self._answer(request, self._find(request, name))
 
     @extend_schema(request=shapes.ClusterSettingsSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Set what we do with the cluster. It needs a cluster admin."""
+        """Set what we do with the cluster. It needs a cluster admin.
+
+        With If-Match it is set only while the settings are as they were read (412 otherwise).
+        """
         row = self._find(request, name)
         access_of(request.user, row).require("submit", "Cluster")
         asked = shapes.ClusterSettingsSerializer(data=json_object(request.data))
         asked.is_valid(raise_exception=True)
-        if "mode" in asked.validated_data:
-            set_mode(row, ClusterMode(asked.validated_data["mode"]))
-        if "serves_kueue_objects" in asked.validated_data:
-            set_serves_kueue_objects(row, serves=asked.validated_data["serves_kueue_objects"])
-        if "device_binding" in asked.validated_data:
-            set_device_binding(row, DeviceBinding(asked.validated_data["device_binding"]))
-        if "accepts_workloads_from" in asked.validated_data:
-            set_accepted_managers(row, asked.validated_data["accepts_workloads_from"])
-        return self.get(request, name)
+        with transaction.atomic():
+            row = Cluster.objects.select_for_update(no_key=True).get(pk=row.pk)
+            self._check_unchanged(request, row)
+            self._set(row, asked.validated_data)
+            return self._answer(request, self._find(request, name))
+
+    def _check_unchanged(self, request: Request, row: Cluster) -> None:
+        precondition = if_match(request)
+        if precondition is None:
+            return
+        try:
+            precondition.check("Cluster", row.name, settings_version(row))
+        except PreconditionFailed as error:
+            error.current = _cluster_json(row, True) | {"generation": settings_version(row)}
+            raise
+
+    @staticmethod
+    def _set(row: Cluster, asked: Mapping[str, Any]) -> None:
+        if "mode" in asked:
+            set_mode(row, ClusterMode(asked["mode"]))
+        if "serves_kueue_objects" in asked:
+            set_serves_kueue_objects(row, serves=asked["serves_kueue_objects"])
+        if "device_binding" in asked:
+            set_device_binding(row, DeviceBinding(asked["device_binding"]))
+        if "accepts_workloads_from" in asked:
+            set_accepted_managers(row, asked["accepts_workloads_from"])
+
+    def _answer(self, request: Request, row: Cluster) -> Response:
+        body = _cluster_json(row, access_of(request.user, row).sees_everything)
+        return Response(body, headers={"ETag": etag(settings_version(row))})
 
     def _find(self, request: Request, name: str) -> Cluster:
         row = clusters_of(request.user).filter(name=name).first()
@@ -279,5 +304,7 @@ def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:
         "accepts_workloads_from": row.accepts_workloads_from if whole else [],
         "server_url": row.server_url if whole else "",
         "configuration": row.configuration if whole else {},
+        "device_plugin": (row.device_plugin_configuration.get("settings") or {}) if whole else {},
+        "telemetry_urls": row.telemetry_urls if whole else [],
         "created_at": row.created_at,
     }

@@ -17,7 +17,7 @@ _DECISION_FIELDS: Final = (
     "id", "decided_at", "cluster_name", "epoch", "cycle", "action", "namespace", "workload_name", "workload_uid",
     "cluster_queue_name", "reason", "message", "detail",
 )  # fmt: skip
-_CYCLE_FIELDS: Final = (
+CYCLE_FIELDS: Final = (
     "id", "cluster_id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted",
     "inadmissible",
 )  # fmt: skip
@@ -112,5 +112,5 @@ class SchedulingCycleListView(ClusterView):
         """The cycles that decided something; for those who may see everything."""
         for cluster in self.reach.clusters:
             self.reach.access(cluster.pk).require("view", "SchedulingCycle")
-        page = self.paginate_queryset(SchedulingCycle.objects.filter(self.reach.rows()).values(*_CYCLE_FIELDS)) or []
+        page = self.paginate_queryset(SchedulingCycle.objects.filter(self.reach.rows()).values(*CYCLE_FIELDS)) or []
         return self.get_paginated_response([{**row, "cluster": self.reach.name(row.pop("cluster_id"))} for row in page])

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -15,11 +16,13 @@ from accounts.models import Cluster
 from accounts.services.access import Access
 from queues.models import Workload
 from queues.services.visibility import Reader, visibility_of
+from scheduler.api.expected_start import NoEstimate, expected_start
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, Rule, Victim, Waiting, WaitState, WorkloadHolder
 
 Other = TypeVar("Other", Waiting, WorkloadHolder, Victim)
 
+WAIT_STATES: Final = [state.value for state in WaitState]
 _HIDDEN = "Empty where it is not yours to see."
 
 
@@ -106,7 +109,7 @@ class VictimSerializer(WaitingSerializer):
 class ExplanationSerializer(serializers.Serializer[Any]):
     """Why a workload waits, computed from what is stored now."""
 
-    state = serializers.ChoiceField(choices=[state.value for state in WaitState])
+    state = serializers.ChoiceField(choices=WAIT_STATES)
     rule = serializers.ChoiceField(choices=[rule.value for rule in Rule], help_text="What decides that it waits.")
     reason = serializers.CharField(allow_blank=True, help_text="As in its QuotaReserved condition.")
     message = serializers.CharField()
@@ -125,21 +128,47 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     victims = VictimSerializer(many=True)
 
 
+class ExpectedStartSerializer(serializers.Serializer[Any]):
+    """When a workload may start: an estimate, not a promise."""
+
+    at = serializers.DateTimeField(allow_null=True, help_text="Null where nothing can be said; `reason` says why.")
+    seconds = serializers.IntegerField(allow_null=True, help_text="From now until then.")
+    reason = serializers.ChoiceField(
+        choices=[reason.value for reason in NoEstimate], allow_blank=True, help_text="Why there is no estimate."
+    )
+    basis = serializers.CharField(help_text="What the estimate rests on, or why there is none, in a sentence.")
+    window_seconds = serializers.IntegerField(help_text="How far back the starts were counted.")
+    admitted = serializers.IntegerField(
+        allow_null=True, help_text="Workloads that its ClusterQueue gave quota in that time; null: not counted."
+    )
+    ahead = serializers.IntegerField(help_text="Workloads before it in its ClusterQueue.")
+
+
+class ExplainedWorkloadSerializer(ExplanationSerializer):
+    """Why a workload waits, and when it may start."""
+
+    expected_start = ExpectedStartSerializer()
+
+
 class ExplanationView(ClusterView):
     """`workloads/{namespace}/{name}/explanation/`."""
 
-    serializer_class = ExplanationSerializer
+    serializer_class = ExplainedWorkloadSerializer
 
-    @extend_schema(responses=ExplanationSerializer)
+    @extend_schema(responses=ExplainedWorkloadSerializer)
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it."""
+        """Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
+
+        With an estimate of when it starts, by the pace of its ClusterQueue in the last hour.
+        """
         self.require("view", "Workload", namespace)
         if not Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name).exists():
             raise self.missing("Workload", namespace, name)
         with kept_world(self.cluster, time.time()) as world:
             key = f"{namespace}/{name}"
             found = FINISHED if world.workload(key) is None else world.explain(key)
-        return Response(explanation_json(found, self.access, self.cluster))
+        expected = expected_start(self.cluster, found, timezone.now())
+        return Response(explanation_json(found, self.access, self.cluster) | {"expected_start": asdict(expected)})
 
 
 def explanation_json(found: Explanation, access: Access, cluster: Cluster) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from django.urls import path
 from scheduler.api import (
     cluster_overview_views,
     decision_views,
+    diagnostics_views,
     explanation_views,
     flavor_views,
     fragmentation_views,
@@ -22,6 +23,7 @@ urlpatterns = [
     path("cohorts/tree/", queue_views.CohortTreeView.as_view()),
     path("cohorts/<str:name>/", queue_views.CohortView.as_view()),
     path("decisions/", decision_views.DecisionListView.as_view()),
+    path("diagnostics/", diagnostics_views.DiagnosticsView.as_view()),
     path("fragmentation/", fragmentation_views.FragmentationView.as_view()),
     path("local-queues/", queue_views.LocalQueueListView.as_view()),
     path("local-queues/<str:namespace>/<str:name>/", queue_views.LocalQueueView.as_view()),

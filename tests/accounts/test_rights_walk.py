@@ -152,6 +152,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET drift/": (EVERYBODY, None),
     "GET published-devices/": (EVERYBODY, None),
     "GET served-objects/problems/": (EVERYBODY, None),
+    "GET diagnostics/": (ALL_SEEING, None),
     "GET fragmentation/": (EVERYBODY, None),
     "GET history/": (EVERYBODY, None),
     "GET nodes/{name}/pods/": (EVERYBODY, None),

@@ -100,3 +100,17 @@ def test_who_binds_pods_with_devices_is_set_by_cluster_admins(cluster: Cluster) 
     assert alice.patch(url, {"device_binding": "pin"}).json()["device_binding"] == "pin"
     call_command("set_cluster", device_binding="bind")
     assert alice.get(url).json()["device_binding"] == "bind"
+
+
+def test_settings_are_set_only_as_they_were_read(cluster: Cluster) -> None:
+    url = "/api/v1/clusters/default/"
+    alice = client_of(User.objects.get(username="alice"))
+    read = alice.get(url).headers["ETag"]
+    assert alice.patch(url, {"mode": "observe"}, headers={"If-Match": read}).status_code == 200
+    late = alice.patch(url, {"device_binding": "pin"}, headers={"If-Match": read})
+    assert (late.status_code, late.json()["current"]["mode"]) == (412, "observe")
+    cluster.refresh_from_db()
+    assert cluster.device_binding == "bind"
+    again = alice.patch(url, {"device_binding": "pin"}, headers={"If-Match": alice.get(url).headers["ETag"]})
+    assert again.json()["device_binding"] == "pin"
+    assert alice.patch(url, {"mode": "schedule"}).status_code == 200

@@ -44,6 +44,7 @@ ENDPOINTS = (
     "device-usage/",
     "devices/GPU-0/",
     "devices/GPU-0/samples/",
+    "diagnostics/",
     "drift/",
     "fragmentation/",
     "history/?metric=pending&metric=pending_by_reason&metric=used&metric=devices_held&metric=wait_p50",

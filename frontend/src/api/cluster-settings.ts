@@ -1,6 +1,7 @@
 /** What an operator sets of a cluster, what does not agree with it, and what drivers publish in it. */
+import { t } from "@lingui/core/macro";
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { after, answer, api } from "./client";
+import { ApiError, after, answer, api } from "./client";
 import type { ClusterSettings } from "./types";
 
 const RENEW_MS = 15_000;
@@ -11,16 +12,32 @@ const keys = { all: (cluster: string) => ["cluster", cluster] as const };
 export function clusterQuery(name: string) {
   return queryOptions({
     queryKey: [...keys.all(name), "settings"] as const,
-    queryFn: ({ signal }) =>
-      answer(api.GET("/api/v1/clusters/{name}/", { params: { path: { name } }, signal })),
+    queryFn: async ({ signal }) => {
+      const { data, response } = await api.GET("/api/v1/clusters/{name}/", {
+        params: { path: { name } },
+        signal,
+      });
+      // It was answered: a refusal is thrown before.
+      return { ...(data as NonNullable<typeof data>), etag: response.headers.get("ETag") };
+    },
   });
 }
 
 export function useClusterSettings(name: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (body: ClusterSettings) =>
-      answer(api.PATCH("/api/v1/clusters/{name}/", { params: { path: { name } }, body })),
+    /** Set only while the settings are as they were read; else they are read again, and it says who was faster. */
+    mutationFn: async ({ change: body, etag }: { change: ClusterSettings; etag: string | null }) => {
+      const header = etag === null ? {} : { "If-Match": etag };
+      try {
+        await answer(api.PATCH("/api/v1/clusters/{name}/", { params: { path: { name }, header }, body }));
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 412) throw error;
+        throw new Error(
+          t`Somebody changed the settings of this cluster meanwhile, and nothing was set. They are shown as they are now: look at them, then decide again.`,
+        );
+      }
+    },
     onSettled: () => {
       // The mode is part of the session, and of what every page may do.
       void queries.invalidateQueries({ queryKey: keys.all(name) });
@@ -50,5 +67,28 @@ export function publishedDevicesQuery(cluster: string, node: string) {
     queryKey: [...keys.all(cluster), "published", node] as const,
     queryFn: ({ signal }) => answer(api.GET("/api/v1/published-devices/", { params, signal })),
     refetchInterval: RENEW_MS,
+  });
+}
+
+/** How the scheduler, the push and the watcher are doing. */
+export function diagnosticsQuery(cluster: string) {
+  return queryOptions({
+    queryKey: ["diagnostics", cluster] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/diagnostics/", { params: { query: { cluster } }, signal })),
+    refetchInterval: 5_000,
+  });
+}
+
+/** The cycles that decided something, the newest first. */
+export function cyclesQuery(cluster: string) {
+  return infiniteQueryOptions({
+    queryKey: ["scheduling-cycles", cluster] as const,
+    queryFn: ({ pageParam, signal }) => {
+      const params = { query: { cluster, ...after(pageParam), limit: PAGE_SIZE } };
+      return answer(api.GET("/api/v1/scheduling-cycles/", { params, signal }));
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next,
   });
 }

@@ -42,7 +42,13 @@ export function useApplyManifests(cluster: string) {
   });
 }
 
-export type ObjectKind = "ClusterQueue" | "Cohort" | "LocalQueue" | "ResourceFlavor";
+export type ObjectKind =
+  | "ClusterQueue"
+  | "Cohort"
+  | "ConfigMap"
+  | "Configuration"
+  | "LocalQueue"
+  | "ResourceFlavor";
 
 export interface ObjectReference {
   kind: string;
@@ -141,7 +147,7 @@ export function deletionQuery(cluster: string, { kind, namespace, name }: Object
 }
 
 /** What is shown of configuration anywhere. */
-const SHOWN = ["objects", "cluster-queues", "cohorts", "local-queues", "flavors", "names"];
+const SHOWN = ["objects", "cluster", "cluster-queues", "cohorts", "local-queues", "flavors", "names"];
 
 function useRenewal() {
   const queries = useQueryClient();
@@ -177,9 +183,23 @@ export function useSaveObject(cluster: string) {
   });
 }
 
+/** The ConfigMaps of HAMi's device plugin. */
+export function deviceSettingsQuery(cluster: string) {
+  const address = manifestAddress("configmap/", { cluster, format: "json" });
+  return queryOptions({
+    queryKey: ["objects", cluster, "configmap/"] as const,
+    queryFn: async ({ signal }) => {
+      const list = (await (await send(new Request(address, { signal }))).json()) as { items: Manifest[] };
+      return list.items;
+    },
+  });
+}
+
 const COLLECTIONS: Record<ObjectKind, string> = {
   ClusterQueue: "cluster-queues",
   Cohort: "cohorts",
+  ConfigMap: "manifests/configmap",
+  Configuration: "manifests/configuration",
   LocalQueue: "local-queues",
   ResourceFlavor: "resource-flavors",
 };
@@ -189,8 +209,9 @@ export function useDeleteObject(cluster: string) {
   const renew = useRenewal();
   return useMutation({
     mutationFn: async ({ kind, namespace = "", name }: ObjectReference & { kind: ObjectKind }) => {
-      const path = [COLLECTIONS[kind], namespace, name].filter(Boolean).map(encodeURIComponent).join("/");
-      const answer = await send(new Request(address(`${path}/`, { cluster }), { method: "DELETE" }));
+      const path = [namespace, name].filter(Boolean).map(encodeURIComponent).join("/");
+      const where = address(`${COLLECTIONS[kind]}/${path}/`, { cluster });
+      const answer = await send(new Request(where, { method: "DELETE" }));
       return answer.status === 204;
     },
     onSuccess: renew,

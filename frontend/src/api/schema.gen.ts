@@ -400,8 +400,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One cluster
-         * @description One cluster.
+         * One cluster, with its settings and an ETag for changing them
+         * @description One cluster, with its settings and an ETag for changing them.
          */
         get: operations["clusters_retrieve"];
         put?: never;
@@ -412,6 +412,8 @@ export interface paths {
         /**
          * Set what we do with the cluster
          * @description Set what we do with the cluster. It needs a cluster admin.
+         *
+         *     With If-Match it is set only while the settings are as they were read (412 otherwise).
          */
         patch: operations["clusters_partial_update"];
         trace?: never;
@@ -632,6 +634,26 @@ export interface paths {
          * @description What a device used over time.
          */
         get: operations["devices_samples_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/diagnostics/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How the scheduler, the push and the watcher of the cluster are doing; for those who may see everything
+         * @description How the scheduler, the push and the watcher of the cluster are doing; for those who may see everything.
+         */
+        get: operations["diagnostics_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2267,6 +2289,8 @@ export interface paths {
         /**
          * Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it
          * @description Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
+         *
+         *     With an estimate of when it starts, by the pace of its ClusterQueue in the last hour.
          */
         get: operations["workloads_explanation_retrieve"];
         put?: never;
@@ -2690,6 +2714,17 @@ export interface components {
             /** @description Why it was refused. */
             message: string;
         };
+        /** @description What waits to be done. */
+        Backlog: {
+            waiting: number;
+            /**
+             * Format: date-time
+             * @description Null: nothing waits.
+             */
+            oldest_at: string | null;
+        };
+        /** @enum {unknown} */
+        BlankEnum: "";
         /** @description Whether a workload that has to borrow may preempt. */
         BorrowWithinCohort: {
             policy?: components["schemas"]["PolicyEnum"];
@@ -2699,6 +2734,11 @@ export interface components {
         BorrowWithinCohortRequest: {
             policy?: components["schemas"]["PolicyEnum"];
             max_priority_threshold?: number | null;
+        };
+        /** @description A rule of the books that does not hold, found by the audit and confirmed by a second look. */
+        BrokenRule: {
+            check: string;
+            count: number;
         };
         /** @description Quota and usage of a resource in a flavor of a ClusterQueue; integers in base units (cpu in milli). */
         Cell: {
@@ -2783,10 +2823,16 @@ export interface components {
             accepts_workloads_from: string[];
             /** @description Empty for those who may not see it. */
             server_url: string;
-            /** @description Kueue's Configuration, as applied. */
+            /** @description Kueue's Configuration, as applied; empty: Kueue's defaults. */
             configuration: {
                 [key: string]: unknown;
             };
+            /** @description What the ConfigMaps of HAMi's device plugin set together; empty: HAMi's defaults. */
+            device_plugin: {
+                [key: string]: unknown;
+            };
+            /** @description Where what devices and containers really use is read. */
+            telemetry_urls: string[];
             /** Format: date-time */
             created_at: string;
         };
@@ -3032,6 +3078,20 @@ export interface components {
             username: string;
             password: string;
         };
+        /** @description The cycles of the last hour that decided something. Durations are in seconds, null where there were none. */
+        CycleTimes: {
+            window_seconds: number;
+            /** @description At most 10000: of more, the newest are looked at. */
+            count: number;
+            /** Format: double */
+            p50_seconds: number | null;
+            /** Format: double */
+            p90_seconds: number | null;
+            /** Format: double */
+            longest_seconds: number | null;
+            /** @description The newest of all, however old. */
+            last: components["schemas"]["SchedulingCycle"] | null;
+        };
         /** @description What was decided on a workload, why, and at whose cost. */
         Decision: {
             id: number;
@@ -3227,6 +3287,18 @@ export interface components {
             /** Format: double */
             utilization_percent: number | null;
         };
+        /** @description How the parts that work behind the screen are doing. */
+        Diagnostics: {
+            leader: components["schemas"]["Leader"];
+            cycles: components["schemas"]["CycleTimes"];
+            /** @description Changed rows that the scheduler has not read yet. */
+            notes: components["schemas"]["Backlog"];
+            push: components["schemas"]["Push"];
+            watcher: components["schemas"]["WatcherHealth"];
+            /** @description Kueue's objects in the cluster that are not as ours; `served-objects/problems/` names them. */
+            served_object_problems: number;
+            broken_rules: components["schemas"]["BrokenRule"][];
+        };
         /** @description Where what the cluster says and what was decided part ways. */
         Drift: {
             cluster: string;
@@ -3285,9 +3357,89 @@ export interface components {
          * @enum {string}
          */
         EventEnum: "WorkloadStarted" | "WorkloadPreempted" | "WorkloadFailed" | "WorkloadWaits" | "QueueStarved" | "DeviceFailed" | "SchedulerSilent";
+        /** @description When a workload may start: an estimate, not a promise. */
+        ExpectedStart: {
+            /**
+             * Format: date-time
+             * @description Null where nothing can be said; `reason` says why.
+             */
+            at: string | null;
+            /** @description From now until then. */
+            seconds: number | null;
+            /**
+             * @description Why there is no estimate.
+             *
+             *     * `HoldsQuota` - HoldsQuota
+             *     * `NotQueued` - NotQueued
+             *     * `CannotStart` - CannotStart
+             *     * `DecidedElsewhere` - DecidedElsewhere
+             *     * `NothingAdmitted` - NothingAdmitted
+             */
+            reason: components["schemas"]["ExpectedStartReasonEnum"] | components["schemas"]["BlankEnum"];
+            /** @description What the estimate rests on, or why there is none, in a sentence. */
+            basis: string;
+            /** @description How far back the starts were counted. */
+            window_seconds: number;
+            /** @description Workloads that its ClusterQueue gave quota in that time; null: not counted. */
+            admitted: number | null;
+            /** @description Workloads before it in its ClusterQueue. */
+            ahead: number;
+        };
+        /**
+         * @description * `HoldsQuota` - HoldsQuota
+         *     * `NotQueued` - NotQueued
+         *     * `CannotStart` - CannotStart
+         *     * `DecidedElsewhere` - DecidedElsewhere
+         *     * `NothingAdmitted` - NothingAdmitted
+         * @enum {string}
+         */
+        ExpectedStartReasonEnum: "HoldsQuota" | "NotQueued" | "CannotStart" | "DecidedElsewhere" | "NothingAdmitted";
+        /** @description Why a workload waits, and when it may start. */
+        ExplainedWorkload: {
+            state: components["schemas"]["WaitStateEnum"];
+            /**
+             * @description What decides that it waits.
+             *
+             *     * `None` - None
+             *     * `Queueing` - Queueing
+             *     * `Validation` - Validation
+             *     * `CoveredResources` - CoveredResources
+             *     * `FlavorMatch` - FlavorMatch
+             *     * `TopologyFlavor` - TopologyFlavor
+             *     * `MaximumQuota` - MaximumQuota
+             *     * `Quota` - Quota
+             *     * `Topology` - Topology
+             *     * `Devices` - Devices
+             *     * `Nodes` - Nodes
+             *     * `NamespaceQuota` - NamespaceQuota
+             *     * `QueueOrder` - QueueOrder
+             */
+            rule: components["schemas"]["RuleEnum"];
+            /** @description As in its QuotaReserved condition. */
+            reason: string;
+            message: string;
+            /** @description What would let it start. */
+            remedy: string;
+            cluster_queue: string;
+            /** @description Nobody in its ClusterQueue may pass those ahead (StrictFIFO). */
+            strict: boolean;
+            /** @description From 1 in its ClusterQueue; 0: it is in no queue. */
+            position: number;
+            /** @description In its ClusterQueue, itself included. */
+            waiting: number;
+            /** @description The first of those before it in its ClusterQueue. */
+            ahead: components["schemas"]["Waiting"][];
+            /** @description Heads of the cohort's other ClusterQueues that a cycle decides on before its own. */
+            contenders: components["schemas"]["Waiting"][];
+            flavors: components["schemas"]["FlavorVerdict"][];
+            queue_holders: components["schemas"]["QueueHolder"][];
+            workload_holders: components["schemas"]["WorkloadHolder"][];
+            victims: components["schemas"]["Victim"][];
+            expected_start: components["schemas"]["ExpectedStart"];
+        };
         /** @description Why a workload waits, computed from what is stored now. */
         Explanation: {
-            state: components["schemas"]["ExplanationStateEnum"];
+            state: components["schemas"]["WaitStateEnum"];
             /**
              * @description What decides that it waits.
              *
@@ -3327,16 +3479,6 @@ export interface components {
             workload_holders: components["schemas"]["WorkloadHolder"][];
             victims: components["schemas"]["Victim"][];
         };
-        /**
-         * @description * `HoldsQuota` - HoldsQuota
-         *     * `FitsNow` - FitsNow
-         *     * `Preempts` - Preempts
-         *     * `Waits` - Waits
-         *     * `CannotStart` - CannotStart
-         *     * `NotQueued` - NotQueued
-         * @enum {string}
-         */
-        ExplanationStateEnum: "HoldsQuota" | "FitsNow" | "Preempts" | "Waits" | "CannotStart" | "NotQueued";
         /**
          * @description * `Succeeded` - Succeeded
          *     * `Failed` - Failed
@@ -3549,6 +3691,22 @@ export interface components {
             /** @description What the tightest of the devices has left beside it. */
             cores_percent: number;
             node: string;
+        };
+        /** @description The process that decides. */
+        Leader: {
+            /** @description Whether it renewed its lease in the last 15 seconds. */
+            alive: boolean;
+            /** @description Empty: nobody has led yet. */
+            holder: string;
+            /** @description Goes up with each change of the leader. */
+            epoch: number;
+            /**
+             * Format: date-time
+             * @description When this epoch began.
+             */
+            acquired_at: string | null;
+            /** Format: date-time */
+            renewed_at: string | null;
         };
         /** @description A LimitRange. */
         LimitRange: {
@@ -5080,7 +5238,7 @@ export interface components {
             manifests: {
                 [key: string]: unknown;
             }[];
-            /** @description Null unless `effects` asks for it. */
+            /** @description Null unless `effects` asks for it, and for a ConfigMap of the device plugin, which is not tried. */
             effects: components["schemas"]["Effects"] | null;
         };
         /** @description A workload that the submission would make. */
@@ -5281,6 +5439,19 @@ export interface components {
             claim: string;
             /** @description Its pool is complete, and no taint keeps new pods away. */
             usable: boolean;
+        };
+        /** @description Decisions that the cluster has not heard of yet. */
+        Push: {
+            waiting: number;
+            /**
+             * Format: date-time
+             * @description Null: nothing waits.
+             */
+            oldest_at: string | null;
+            /** @description Workloads whose last decision the cluster refused. */
+            refused: number;
+            /** @description Who keeps us from telling the cluster anything: a Kueue, or another kueueweb. Empty: nobody. */
+            held_off_by: string;
         };
         /** @description Decisions that the cluster has not heard of. */
         PushState: {
@@ -6125,6 +6296,16 @@ export interface components {
             priority: number;
             reason: string;
         };
+        /**
+         * @description * `HoldsQuota` - HoldsQuota
+         *     * `FitsNow` - FitsNow
+         *     * `Preempts` - Preempts
+         *     * `Waits` - Waits
+         *     * `CannotStart` - CannotStart
+         *     * `NotQueued` - NotQueued
+         * @enum {string}
+         */
+        WaitStateEnum: "HoldsQuota" | "FitsNow" | "Preempts" | "Waits" | "CannotStart" | "NotQueued";
         /** @description Another workload that waits. */
         Waiting: {
             /** @description namespace/name. Empty where it is not yours to see. */
@@ -10595,6 +10776,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10678,7 +10861,10 @@ export interface operations {
                 /** @description Answer as if it were done, and store nothing. */
                 dry_run?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -10697,6 +10883,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -10767,6 +10955,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Cluster"] | null;
+                    };
                 };
             };
             /** @description The body is too large. */
@@ -12928,6 +13130,83 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedDeviceSampleList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    diagnostics_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diagnostics"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -31026,7 +31305,7 @@ export interface operations {
                      *       "victims": []
                      *     }
                      */
-                    "application/json": components["schemas"]["Explanation"];
+                    "application/json": components["schemas"]["ExplainedWorkload"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */

@@ -40,6 +40,8 @@ export type NodePod = Schemas["NodePod"];
 export type PublishedDevice = Schemas["PublishedDevice"];
 export type ServedObjectProblem = Schemas["ServedObjectProblem"];
 export type ClusterSettings = Schemas["PatchedClusterSettingsRequest"];
+export type Diagnostics = Schemas["Diagnostics"];
+export type SchedulingCycle = Schemas["SchedulingCycle"];
 export type Decision = Schemas["Decision"];
 export type Shadow = Schemas["Shadow"];
 export type ShadowChoice = Schemas["Choice"];
@@ -58,6 +60,8 @@ export type Overview = Schemas["Overview"];
 export type ClusterOverview = Schemas["ClusterOverview"];
 export type ClusterProblem = Schemas["Problem"]["reason"];
 export type Explanation = Schemas["Explanation"];
+/** With an estimate of its start. */
+export type ExplainedWorkload = Schemas["ExplainedWorkload"];
 export type FlavorVerdict = Schemas["FlavorVerdict"];
 export type LargestRequest = Schemas["LargestRequest"];
 export type MoveAdvice = Schemas["MoveAdvice"];

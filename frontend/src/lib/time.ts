@@ -31,6 +31,12 @@ export function formatDuration(seconds: number): string {
   return rest === 0 ? first : `${first} ${small(rest)}`;
 }
 
+/** A short time: "12 ms", "1.24 s"; above a minute as other durations. */
+export function formatMilliseconds(seconds: number): string {
+  if (seconds >= MINUTE) return formatDuration(seconds);
+  return seconds < 1 ? t`${Math.round(seconds * 1000)} ms` : t`${seconds.toFixed(2)} s`;
+}
+
 /** A duration in its largest unit, rounded down: "5s", "3m", "2h", "4d". */
 export function formatAge(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

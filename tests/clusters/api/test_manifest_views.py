@@ -1,5 +1,6 @@
 """Manifests over REST: applied with the user's rights, given back so that they apply again unchanged."""
 
+import orjson
 import pytest
 
 from accounts.models import Cluster
@@ -120,3 +121,48 @@ def test_an_elastic_job_changes_its_size_while_it_holds_quota(cluster: Cluster, 
     assert resize(3) == [(2, "Finished"), (3, "Admitted")]
     refused = apply(alice, elastic.replace("image: i,", "image: j,"))
     assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "spec.template")
+
+
+CONFIGURATION = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+fairSharing: {preemptionStrategies: [LessThanInitialShare]}
+"""
+DEVICE_PLUGIN = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: hami, namespace: kube-system}
+data: {config.yaml: 'deviceSplitCount: 4'}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "edit"),
+    [
+        (CONFIGURATION, "configuration/default/", {"manageJobsWithoutQueueName": True}),
+        (DEVICE_PLUGIN, "configmap/kube-system/hami/", {"data": {"config.yaml": "deviceSplitCount: 5"}}),
+    ],
+)
+def test_settings_are_edited_only_as_they_were_read(
+    alice: SchemaClient, text: str, path: str, edit: dict[str, object]
+) -> None:
+    assert alice.get(f"{URL}{path}").status_code == 404
+    apply(alice, text)
+    read = alice.get(f"{URL}{path}?format=json").json()
+    mine = apply(alice, orjson.dumps({**read, **edit}).decode())
+    assert [done["outcome"] for done in mine.json()["objects"]] == ["configured"]
+    late = apply(alice, orjson.dumps({**read, "metadata": {**read["metadata"], "uid": ""}}).decode())
+    assert late.status_code == 409
+    assert late.json()["errors"][0]["path"] == "metadata.resourceVersion"
+    now = alice.get(f"{URL}{path}?format=json").json()
+    assert {key: now[key] for key in edit} == edit
+    assert now["metadata"]["resourceVersion"] != read["metadata"]["resourceVersion"]
+    elsewhere = {**read["metadata"], "uid": "5a2e4b1c-0000-4000-8000-000000000000"}
+    assert apply(alice, orjson.dumps({**read, "metadata": elsewhere}).decode()).status_code == 200
+
+
+def test_a_configuration_that_is_to_be_new_replaces_none(alice: SchemaClient) -> None:
+    fresh = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nmetadata: {resourceVersion: '0'}\n"
+    assert apply(alice, fresh).status_code == 200
+    other = fresh + "manageJobsWithoutQueueName: true\n"
+    assert apply(alice, other).status_code == 409

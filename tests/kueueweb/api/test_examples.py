@@ -384,11 +384,11 @@ def looking(day: Day) -> None:
     """Every list and report."""
     for noun in (
         "admission-checks", "audit", "audit/export", "auth/tokens", "cluster-overviews", "clusters", "cohorts/tree",
-        "decisions", "device-allocations", "device-usage", "devices", "drift", "fragmentation", "local-queues",
-        "namespaces", "nodes", "notifications", "notifications/status", "overview", "prices", "published-devices",
-        "resource-flavors", "role-bindings", "scheduling-cycles", "served-objects/problems", "service-accounts",
-        "session", "shadow", "shadow/differences", "users", "workload-priority-classes", "workloads",
-        "workloads/counts",
+        "decisions", "device-allocations", "device-usage", "devices", "diagnostics", "drift", "fragmentation",
+        "local-queues", "namespaces", "nodes", "notifications", "notifications/status", "overview", "prices",
+        "published-devices", "resource-flavors", "role-bindings", "scheduling-cycles", "served-objects/problems",
+        "service-accounts", "session", "shadow", "shadow/differences", "users", "workload-priority-classes",
+        "workloads", "workloads/counts",
     ):  # fmt: skip
         day.call("get", f"{noun}/")
     day.call("get", "history/", query={"metric": "pending", "scope": "cluster"})

@@ -173,3 +173,33 @@ def test_only_what_is_there_is_deleted(cluster: Cluster, alice: SchemaClient, te
     make_queue(cluster)
     answer: Any = alice.generic("POST", "/api/v1/preview/?delete=true", text, content_type="application/yaml")
     assert answer.status_code == status, answer.content
+
+
+def test_what_another_configuration_would_do_is_tried_and_taken_back(cluster: Cluster, alice: SchemaClient) -> None:
+    """The transformation doubles what is charged, so that the second of two workloads no longer fits."""
+    make_queue(cluster)
+    for name in ("one", "two"):
+        assert preview_submit(alice, JOB.replace("train", name) % "2500m").status_code == 200
+    text = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+resources:
+  transformations: [{input: cpu, strategy: Replace, outputs: {cpu: 2}}]
+"""
+    for _ in range(2):
+        answer = alice.generic("POST", "/api/v1/preview/?effects=true", text, content_type="application/yaml").json()
+        assert [found["kind"] for found in answer["manifests"]] == ["Configuration"]
+        assert answer["effects"]["waits"]["count"] == 1, answer["effects"]
+    cluster.refresh_from_db()
+    assert cluster.configuration == {}
+    assert preview(alice, JOB % "2").json()["workloads"][0]["explanation"]["state"] == "FitsNow"
+
+
+def test_settings_of_devices_are_not_tried(cluster: Cluster, alice: SchemaClient) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hami}\ndata: {config.yaml: 'deviceSplitCount: 4'}\n"
+    answer = alice.generic("POST", "/api/v1/preview/?effects=true", text, content_type="application/yaml").json()
+    assert (answer["effects"], answer["manifests"][0]["metadata"]["name"]) == (None, "hami")
+
+
+def preview_submit(client: SchemaClient, text: str) -> Any:
+    return client.generic("POST", "/api/v1/manifests/", text, content_type="application/yaml")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from io import StringIO
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from accounts.models import Cluster
-from queues.models import LocalQueue, Workload
+from queues.models import ClusterQueue, LocalQueue, Workload
 from scheduler.leader.engine import Engine
+from scheduler.models import Decision
 from tests.api_client import SchemaClient
 from tests.factories import START, make_cluster_queue, make_cohort, make_namespace, make_node, make_workload
 
@@ -114,3 +118,74 @@ def test_the_command(contended: Cluster) -> None:
     assert json.loads(out.getvalue())["position"] == 2
     with pytest.raises(CommandError, match="No unfinished workload team-a/none"):
         call_command("explain", "team-a/none")
+
+
+def note_admissions(count: int, queue: str = "queue-team-a", minutes_ago: float = 30, **detail: object) -> None:
+    """Workloads that the queue gave quota."""
+    at = timezone.now() - timedelta(minutes=minutes_ago)
+    first = Decision.objects.count()
+    Decision.objects.bulk_create(
+        Decision(
+            id=10_000 + first + number, decided_at=at, cluster_name="default", epoch=1, cycle=number, action="Admit",
+            namespace="team-a", workload_name=f"past-{number}", workload_uid=uuid4(), cluster_queue_name=queue,
+            reason="Admitted", detail=detail or {"waited_seconds": 12.5},
+        )
+        for number in range(count)
+    )  # fmt: skip
+
+
+def test_a_start_is_expected_at_the_pace_of_the_last_hour(contended: Cluster, alice: SchemaClient) -> None:
+    Decision.objects.all().delete()
+    note_admissions(12)
+    note_admissions(40, minutes_ago=61)  # too long ago
+    note_admissions(40, queue="queue-team-b")  # of another queue
+    note_admissions(40, pod_sets=[])  # a second look at what holds its quota already
+    asked = timezone.now()
+    expected = alice.get(ADDRESS).json()["expected_start"]
+    assert (expected["admitted"], expected["ahead"], expected["seconds"]) == (12, 1, 600)
+    assert (expected["reason"], expected["window_seconds"]) == ("", 3600)
+    assert expected["basis"] == "12 workloads were admitted from this ClusterQueue in the last hour; 1 is ahead."
+    assert 600 <= (datetime.fromisoformat(expected["at"]) - asked).total_seconds() < 660
+    first = alice.get(ADDRESS.replace("second", "first")).json()["expected_start"]
+    assert (first["seconds"], first["ahead"]) == (300, 0)
+
+
+def test_the_pace_of_a_young_queue_is_that_of_its_life(contended: Cluster, alice: SchemaClient) -> None:
+    Decision.objects.all().delete()
+    ClusterQueue.objects.filter(name="queue-team-a").update(created_at=timezone.now() - timedelta(minutes=10))
+    note_admissions(5, minutes_ago=2)
+    expected = alice.get(ADDRESS).json()["expected_start"]
+    assert (expected["seconds"], expected["window_seconds"]) == (240, 600)
+    assert "in the last 10 minutes" in expected["basis"]
+
+
+def test_no_start_is_expected_where_nothing_speaks_for_one(contended: Cluster, alice: SchemaClient) -> None:
+    def reason() -> tuple[str | None, str]:
+        expected = alice.get(ADDRESS).json()["expected_start"]
+        return expected["at"], expected["reason"]
+
+    Decision.objects.all().delete()
+    assert reason() == (None, "NothingAdmitted")
+    note_admissions(12)
+    Cluster.objects.update(mode="observe")
+    assert reason() == (None, "DecidedElsewhere")
+    Cluster.objects.update(mode="schedule")
+    Workload.objects.filter(name="second").update(active=False)
+    assert reason() == (None, "NotQueued")
+    Workload.objects.filter(name="second").update(active=True)
+    ClusterQueue.objects.filter(name="queue-team-a").update(stop_policy="Hold")
+    assert reason() == (None, "NotQueued")
+    ClusterQueue.objects.filter(name="queue-team-a").update(stop_policy="None")
+    assert reason()[1] == ""
+    make_workload(contended, "huge", {"cpu": "9"}, namespace="team-a", queue_name="main")
+    huge = alice.get(ADDRESS.replace("second", "huge")).json()
+    assert (huge["state"], huge["expected_start"]["reason"]) == ("CannotStart", "CannotStart")
+
+
+def test_what_runs_or_fits_waits_for_no_estimate(contended: Cluster, alice: SchemaClient) -> None:
+    running = alice.get("/api/v1/workloads/team-b/big/explanation/").json()["expected_start"]
+    assert (running["at"], running["reason"]) == (None, "HoldsQuota")
+    Workload.objects.filter(name="first").delete()
+    make_workload(contended, "small", {"cpu": "500m"}, namespace="team-a", queue_name="main", priority=5)
+    fits = alice.get(ADDRESS.replace("second", "small")).json()
+    assert (fits["state"], fits["expected_start"]["seconds"]) == ("FitsNow", 0)

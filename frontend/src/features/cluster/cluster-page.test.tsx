@@ -21,7 +21,13 @@ const cluster = {
   device_binding: "pin",
   accepts_workloads_from: [],
   server_url: "",
-  configuration: {},
+  configuration: {
+    apiVersion: "config.kueue.x-k8s.io/v1beta2",
+    kind: "Configuration",
+    fairSharing: { preemptionStrategies: ["LessThanInitialShare"] },
+  },
+  device_plugin: {},
+  telemetry_urls: ["http://monitor:9394/metrics"],
   created_at: "2026-01-01T00:00:00Z",
 };
 
@@ -34,9 +40,29 @@ const problem = {
   retry_at: null,
 };
 
+const backlog = { waiting: 0, oldest_at: null };
+const diagnostics = {
+  leader: { alive: true, holder: "host:1", epoch: 7, acquired_at: null, renewed_at: null },
+  cycles: {
+    window_seconds: 3600,
+    count: 3,
+    p50_seconds: 0.012,
+    p90_seconds: 0.2,
+    longest_seconds: 1.5,
+    last: null,
+  },
+  notes: { waiting: 4, oldest_at: "2026-01-01T00:00:00Z" },
+  push: { ...backlog, refused: 2, held_off_by: "kueue-1" },
+  watcher: { alive: false, last_event_at: null },
+  served_object_problems: 0,
+  broken_rules: [{ check: "slots", count: 2 }],
+};
+
 const page = (
   <ClusterProvider cluster="default">
-    <ClusterPage />
+    <ClusterPage
+      edit={({ kind }, isThere) => <button type="button">{`${isThere ? "Edit" : "New"} ${kind}`}</button>}
+    />
   </ClusterProvider>
 );
 
@@ -53,6 +79,8 @@ function answers(admin: boolean) {
   return serve([
     [/session/, { body: session(admin) }],
     [/served-objects/, { body: { results: [problem], next: null } }],
+    [/diagnostics/, { body: diagnostics }],
+    [/manifests\/configmap/, { body: { items: [] } }],
     [/PATCH .*clusters\/default/, { body: { ...cluster, device_binding: "bind" } }],
     [/clusters\/default/, { body: cluster }],
   ]);
@@ -81,4 +109,49 @@ it("lets only cluster admins change it", async () => {
   answers(false);
   await renderPart(page);
   expect((await screen.findByRole("radio", { name: "Bind" })).hasAttribute("disabled")).toBe(true);
+});
+
+it("says how the scheduler is doing, and what each number means", async () => {
+  answers(true);
+  await renderPart(page);
+  const row = async (name: string) => (await screen.findByText(name)).closest("tr")?.textContent ?? "";
+  expect(await row("Leader")).toContain("host:1");
+  expect(await row("Time of a cycle: half of them, nine in ten, longest")).toContain(
+    "12 ms · 200 ms · 1.50 s",
+  );
+  expect(await row("Changes not read yet")).toContain("4, the oldest of");
+  expect(await row("Refused by the cluster")).toContain("2");
+  expect(await row("Held off by")).toContain("kueue-1");
+  expect(await row("Watcher")).toContain("Silent");
+  expect(await row("Broken rules of the books")).toContain("slots: 2");
+  expect(await row("Epoch")).toContain("Goes up with each change of the leader");
+});
+
+it("shows the configuration in full, and lets it be edited", async () => {
+  answers(true);
+  await renderPart(page);
+  expect(await screen.findByText(/LessThanInitialShare/)).toBeTruthy();
+  expect(screen.getByText("http://monitor:9394/metrics")).toBeTruthy();
+  expect(screen.getByRole("button", { name: "Edit Configuration" })).toBeTruthy();
+  expect(await screen.findByRole("button", { name: "New ConfigMap" })).toBeTruthy();
+});
+
+it("sets nothing that somebody else has changed meanwhile", async () => {
+  const current = { ...cluster, mode: "observe", generation: "2" };
+  const calls = serve([
+    [/session/, { body: session(true) }],
+    [/diagnostics/, { body: diagnostics }],
+    [/manifests\/configmap/, { body: { items: [] } }],
+    [/served-objects/, { body: { results: [], next: null } }],
+    [
+      /PATCH .*clusters\/default/,
+      { status: 412, body: { reason: "PreconditionFailed", message: "x", current } },
+    ],
+    [/clusters\/default/, { body: cluster, etag: '"1"' }],
+  ]);
+  await renderPart(page);
+  await userEvent.click(await screen.findByRole("radio", { name: "Bind" }));
+  await userEvent.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Set Bind" }));
+  expect(await screen.findByText(/Somebody changed the settings of this cluster meanwhile/)).toBeTruthy();
+  expect(calls.find(({ method }) => method === "PATCH")?.ifMatch).toBe('"1"');
 });

@@ -1,18 +1,20 @@
-/** What an operator sets of the cluster on screen, each with what follows from it; and what does not agree with it. */
+/** How the scheduler of the cluster on screen is doing, what an operator sets of it, and what does not agree with it. */
 import { t } from "@lingui/core/macro";
-import { Trans } from "@lingui/react/macro";
-import { Alert, Button, Group, Radio, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Alert, Radio, Skeleton, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
-import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
-import { clusterQuery, servedProblemsQuery, useClusterSettings } from "@/api/cluster-settings";
+import { clusterQuery, useClusterSettings } from "@/api/cluster-settings";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { ClusterSettings } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { ConfigurationPanel, DeviceSettingsPanel, type EditSetting } from "./configuration-panels";
+import { DiagnosticsPanel } from "./diagnostics-panel";
+import { Problems } from "./problems";
 
 interface Choice {
   label: string;
@@ -53,7 +55,7 @@ const bindings = (): Record<NonNullable<ClusterSettings["device_binding"]>, Choi
   },
 });
 
-export function ClusterPage() {
+export function ClusterPage({ edit }: { edit: EditSetting }) {
   const name = useCluster();
   const { data: session } = useSuspenseQuery(sessionQuery());
   const cluster = useQuery(clusterQuery(name));
@@ -71,11 +73,15 @@ export function ClusterPage() {
       )}
       {cluster.data !== undefined && (
         <Stack gap="md">
+          <DiagnosticsPanel />
+          {admin && <ConfigurationPanel cluster={cluster.data} edit={edit} />}
+          {admin && <DeviceSettingsPanel edit={edit} />}
           <Setting
             title={t`Who decides`}
             choices={modes()}
             current={cluster.data.mode}
             change={(mode) => ({ mode })}
+            etag={cluster.data.etag}
             admin={admin}
           />
           <Setting
@@ -83,6 +89,7 @@ export function ClusterPage() {
             choices={bindings()}
             current={cluster.data.device_binding}
             change={(device_binding) => ({ device_binding })}
+            etag={cluster.data.etag}
             admin={admin}
           />
           {cluster.data.serves_kueue_objects && <Problems />}
@@ -97,10 +104,12 @@ interface SettingProps<Value extends string> {
   choices: Record<Value, Choice>;
   current: Value;
   change: (value: Value) => ClusterSettings;
+  etag: string | null;
   admin: boolean;
 }
 
-function Setting<Value extends string>({ title, choices, current, change, admin }: SettingProps<Value>) {
+function Setting<Value extends string>(props: SettingProps<Value>) {
+  const { title, choices, current, change, etag, admin } = props;
   const [asked, ask] = useState<Value | null>(null);
   const values = Object.keys(choices) as Value[];
   return (
@@ -119,7 +128,13 @@ function Setting<Value extends string>({ title, choices, current, change, admin 
         </Stack>
       </Radio.Group>
       {asked !== null && (
-        <Question choice={choices[asked]} title={title} change={change(asked)} onClose={() => ask(null)} />
+        <Question
+          choice={choices[asked]}
+          title={title}
+          change={change(asked)}
+          etag={etag}
+          onClose={() => ask(null)}
+        />
       )}
     </Panel>
   );
@@ -129,10 +144,11 @@ interface QuestionProps {
   choice: Choice;
   title: string;
   change: ClusterSettings;
+  etag: string | null;
   onClose: () => void;
 }
 
-function Question({ choice, title, change, onClose }: QuestionProps) {
+function Question({ choice, title, change, etag, onClose }: QuestionProps) {
   const cluster = useCluster();
   const settings = useClusterSettings(cluster);
   const { label } = choice;
@@ -143,12 +159,15 @@ function Question({ choice, title, change, onClose }: QuestionProps) {
       pending={settings.isPending}
       error={settings.error}
       onConfirm={() =>
-        settings.mutate(change, {
-          onSuccess: () => {
-            notifications.show({ color: "teal", title, message: choice.label });
-            onClose();
+        settings.mutate(
+          { change, etag },
+          {
+            onSuccess: () => {
+              notifications.show({ color: "teal", title, message: choice.label });
+              onClose();
+            },
           },
-        })
+        )
       }
       onClose={onClose}
     >
@@ -157,47 +176,5 @@ function Question({ choice, title, change, onClose }: QuestionProps) {
         {choice.warning}
       </Alert>
     </ConfirmDialog>
-  );
-}
-
-function Problems() {
-  const problems = useInfiniteQuery(servedProblemsQuery(useCluster()));
-  const rows = problems.data?.pages.flatMap((page) => page.results) ?? [];
-  return (
-    <Panel title={t`Objects that do not agree`} flush>
-      {problems.error !== null && (
-        <ErrorState
-          title={t`They cannot be shown`}
-          message={problems.error.message}
-          onRetry={() => void problems.refetch()}
-        />
-      )}
-      {problems.data !== undefined && rows.length === 0 && (
-        <Text p="md" fz="sm" c="var(--kw-muted)">
-          <Trans>None: Kueue's objects in the cluster and here say the same.</Trans>
-        </Text>
-      )}
-      {rows.length > 0 && (
-        <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
-          <Table.Tbody>
-            {rows.map((row) => (
-              <Table.Tr key={`${row.kind} ${row.namespace}/${row.name}`}>
-                <Table.Td>
-                  {row.kind} {row.namespace === "" ? row.name : `${row.namespace}/${row.name}`}
-                </Table.Td>
-                <Table.Td style={{ overflowWrap: "anywhere" }}>{row.problem}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      )}
-      {problems.hasNextPage && (
-        <Group justify="center" p="sm">
-          <Button variant="default" size="xs" onClick={() => void problems.fetchNextPage()}>
-            <Trans>More</Trans>
-          </Button>
-        </Group>
-      )}
-    </Panel>
   );
 }

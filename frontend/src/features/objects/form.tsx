@@ -60,21 +60,42 @@ export function NameField({ names, ...props }: FieldProps & { names: readonly st
   );
 }
 
+const WHOLE_NUMBER = /^-?\d+$/;
+
+/** A whole number; what is none stays text, and the server says so. */
+export function NumberField(props: FieldProps) {
+  const { manifest, path, onChange } = props;
+  const set = (text: string) =>
+    onChange(write(manifest, path, text === "" ? undefined : WHOLE_NUMBER.test(text) ? Number(text) : text));
+  return (
+    <TextInput
+      {...shared(props)}
+      inputMode="numeric"
+      onChange={(event) => set(event.currentTarget.value.trim())}
+    />
+  );
+}
+
 interface ChoiceFieldProps extends FieldProps {
   choices: { value: string; label: string }[];
+  /** Of true and false, what is written are these, not their names. */
+  values?: "boolean";
   /** What counts where the manifest says nothing. */
   initial: string;
 }
 
-export function ChoiceField({ choices, initial, ...props }: ChoiceFieldProps) {
+export function ChoiceField({ choices, initial, values, ...props }: ChoiceFieldProps) {
   const { value, spellCheck: _, ...look } = shared(props);
+  const { manifest, path, onChange } = props;
+  const set = (chosen: string) =>
+    values === "boolean" ? onChange(write(manifest, path, chosen === "true")) : setter(props)(chosen);
   return (
     <Select
       {...look}
       data={choices}
       value={value === "" ? initial : value}
       allowDeselect={false}
-      onChange={(chosen) => chosen !== null && setter(props)(chosen)}
+      onChange={(chosen) => chosen !== null && set(chosen)}
     />
   );
 }
@@ -84,6 +105,8 @@ interface LinesFieldProps {
   description: string;
   error: string | undefined;
   lines: readonly string[];
+  /** Lines are a text, in which empty ones and spaces count. */
+  verbatim?: boolean;
   onLines: (lines: string[]) => void;
 }
 
@@ -94,9 +117,10 @@ const filled = (text: string) =>
     .filter((line) => line !== "");
 
 /** A list, one item per line. What is typed stays as it is while it says what the manifest says. */
-export function LinesField({ label, description, error, lines, onLines }: LinesFieldProps) {
+export function LinesField({ label, description, error, lines, verbatim = false, onLines }: LinesFieldProps) {
   const [typed, setTyped] = useState("");
-  const isAsTyped = filled(typed).join("\n") === lines.join("\n");
+  const read = verbatim ? (text: string) => text.split("\n") : filled;
+  const isAsTyped = read(typed).join("\n") === lines.join("\n");
   return (
     <Textarea
       label={label}
@@ -109,7 +133,7 @@ export function LinesField({ label, description, error, lines, onLines }: LinesF
       value={isAsTyped ? typed : lines.join("\n")}
       onChange={(event) => {
         setTyped(event.currentTarget.value);
-        onLines(filled(event.currentTarget.value));
+        onLines(read(event.currentTarget.value));
       }}
     />
   );

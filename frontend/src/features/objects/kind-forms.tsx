@@ -9,6 +9,7 @@ import { namesQuery } from "@/api/queues";
 import { isFields, type Path, read, readText, type Value, write } from "@/lib/manifest/object";
 import { ChoiceField, type FormProps, LinesField, NameField, placeOf, TextField } from "./form";
 import { QuotaFields } from "./quota-fields";
+import { ConfigMapForm, ConfigurationForm } from "./scheduler-fields";
 
 const NAME: Path = ["metadata", "name"];
 const STOP: Path = ["spec", "stopPolicy"];
@@ -38,6 +39,10 @@ export function KindForm({ kind, ...form }: FormProps & { kind: ObjectKind }) {
       return <LocalQueueForm {...form} />;
     case "ResourceFlavor":
       return <FlavorForm {...form} />;
+    case "Configuration":
+      return <ConfigurationForm {...form} />;
+    case "ConfigMap":
+      return <ConfigMapForm {...form} />;
   }
 }
 

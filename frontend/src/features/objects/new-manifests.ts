@@ -2,7 +2,7 @@
 import type { ObjectKind } from "@/api/manifests";
 import type { Fields, Manifest } from "@/lib/manifest/object";
 
-const SPECS: Record<ObjectKind, Fields> = {
+const SPECS: Record<Exclude<ObjectKind, "Configuration" | "ConfigMap">, Fields> = {
   ClusterQueue: {
     queueingStrategy: "BestEffortFIFO",
     namespaceSelector: {},
@@ -14,6 +14,17 @@ const SPECS: Record<ObjectKind, Fields> = {
   ResourceFlavor: { nodeLabels: {} },
 };
 
+/** HAMi's defaults, to be changed. */
+const DEVICE_SETTINGS = [
+  "nvidia:",
+  "  deviceSplitCount: 10",
+  "  deviceMemoryScaling: 1",
+  "  deviceCoreScaling: 1",
+  "nodeSchedulerPolicy: binpack",
+  "gpuSchedulerPolicy: spread",
+  "",
+].join("\n");
+
 export interface Beginning {
   name?: string;
   /** Of a LocalQueue: where it leads. */
@@ -21,6 +32,13 @@ export interface Beginning {
 }
 
 export function newManifest(kind: ObjectKind, { name = "", clusterQueue }: Beginning = {}): Manifest {
+  if (kind === "Configuration") {
+    return { apiVersion: "config.kueue.x-k8s.io/v1beta2", kind, metadata: { name: "default" } };
+  }
+  if (kind === "ConfigMap") {
+    const metadata = { name: "hami-scheduler-device", namespace: "kube-system" };
+    return { apiVersion: "v1", kind, metadata, data: { "device-config.yaml": DEVICE_SETTINGS } };
+  }
   return {
     apiVersion: "kueue.x-k8s.io/v1beta2",
     kind,

@@ -18,6 +18,8 @@ const NewObjectEditor = lazy(async () => ({ default: (await import("./object-edi
 function useMayEdit(kind: ObjectKind): boolean {
   const { data: session } = useSuspenseQuery(sessionQuery());
   const cluster = useCluster();
+  // They say how we read a cluster, also one whose objects only the cluster itself changes.
+  if (kind === "Configuration" || kind === "ConfigMap") return isClusterAdmin(session);
   if (isMirrored(session, cluster)) return false;
   return kind === "ResourceFlavor" ? isClusterAdmin(session) : mayEditQueues(session);
 }

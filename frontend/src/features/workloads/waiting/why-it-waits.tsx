@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Box, Code, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import type { Explanation, WorkloadDetail } from "@/api/types";
+import type { ExplainedWorkload, WorkloadDetail } from "@/api/types";
 import { explanationQuery } from "@/api/workloads";
 import { Icon, type IconName } from "@/components/icon";
 import { useNow } from "@/lib/clock";
@@ -11,6 +11,7 @@ import { formatCount } from "@/lib/quantity";
 import { formatAge, formatDuration, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
 import { ExplanationTables } from "./explanation";
+import { expectedWords } from "./expected-start";
 import { Moves } from "./moves";
 import { stateSentence } from "./state-sentence";
 
@@ -46,7 +47,7 @@ function Banner({
   explanation,
 }: {
   workload: WorkloadDetail;
-  explanation: Explanation | undefined;
+  explanation: ExplainedWorkload | undefined;
 }) {
   const now = useNow();
   const { icon, accent } = explanation?.state === "CannotStart" ? CANNOT_START : LOOKS[workload.status];
@@ -57,6 +58,11 @@ function Banner({
         {stateSentence(workload, explanation, now)}
       </Text>
       {explanation !== undefined && explanation.remedy !== "" && <Text fz="sm">{explanation.remedy}</Text>}
+      {explanation !== undefined && expectedWords(explanation) !== "" && (
+        <Text fz="sm" title={explanation.expected_start.basis}>
+          {expectedWords(explanation)}
+        </Text>
+      )}
       <Facts workload={workload} explanation={explanation} now={now} />
       {explanation?.rule === "Devices" && (
         <Box style={{ gridColumn: 2 }}>
@@ -73,7 +79,7 @@ function Facts({
   now,
 }: {
   workload: WorkloadDetail;
-  explanation: Explanation | undefined;
+  explanation: ExplainedWorkload | undefined;
   now: number;
 }) {
   const { requeue_at: requeueAt } = workload;

@@ -1,0 +1,191 @@
+/** How the scheduler, the push and the watcher of the cluster are doing, each number with what it means. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Skeleton, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import { diagnosticsQuery } from "@/api/cluster-settings";
+import type { Diagnostics } from "@/api/types";
+import { Ago } from "@/components/ago";
+import { BadgeDot } from "@/components/badge-dot";
+import { ErrorState } from "@/components/error-state";
+import { TextLink } from "@/components/link";
+import { Panel } from "@/components/panel";
+import { formatCount } from "@/lib/quantity";
+import { formatMilliseconds } from "@/lib/time";
+
+export function DiagnosticsPanel() {
+  const found = useQuery(diagnosticsQuery(useCluster()));
+  // It is for those who see the whole cluster; to the others the settings alone are shown.
+  if (found.error instanceof ApiError && found.error.status === 403) return null;
+  return (
+    <Panel
+      title={t`Scheduler`}
+      flush
+      aside={
+        <TextLink to="/cycles" fz="sm">
+          <Trans>All cycles</Trans>
+        </TextLink>
+      }
+    >
+      {found.isPending && <Skeleton height={320} m="md" />}
+      {found.error !== null && (
+        <ErrorState
+          title={t`How it is doing cannot be shown`}
+          message={found.error.message}
+          onRetry={() => void found.refetch()}
+        />
+      )}
+      {found.data !== undefined && <Numbers {...found.data} />}
+    </Panel>
+  );
+}
+
+function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics) {
+  const { served_object_problems: problems, broken_rules: broken } = books;
+  const none = t`none in the last hour`;
+  const time = (seconds: number | null) => (seconds === null ? none : formatMilliseconds(seconds));
+  return (
+    <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+      <Table.Tbody>
+        <Row
+          name={t`Leader`}
+          value={<State ok={leader.alive} good={leader.holder} bad={t`No leader: nothing is decided`} />}
+          meaning={t`The process that decides. One leads at a time, others stand by.`}
+        />
+        <Row
+          name={t`Epoch`}
+          value={
+            <>
+              {formatCount(leader.epoch)}
+              {leader.acquired_at !== null && (
+                <>
+                  , <Trans>since</Trans> <Ago time={leader.acquired_at} />
+                </>
+              )}
+            </>
+          }
+          meaning={t`Goes up with each change of the leader. Many changes in a short time mean that it is restarted.`}
+        />
+        <Row
+          name={t`Lease renewed`}
+          value={<Ago time={leader.renewed_at} />}
+          meaning={t`The leader renews its lease while it works. After 15 seconds without, it no longer counts as leading.`}
+        />
+        <Row
+          name={t`Last cycle`}
+          value={
+            cycles.last === null ? (
+              t`none yet`
+            ) : (
+              <Trans>
+                <Ago time={cycles.last.started_at} />, in {formatMilliseconds(cycles.last.duration_seconds)}
+              </Trans>
+            )
+          }
+          meaning={t`The newest cycle that decided something. Cycles without a decision are not recorded.`}
+        />
+        <Row
+          name={t`Cycles in the last hour`}
+          value={formatCount(cycles.count)}
+          meaning={t`How many cycles decided something.`}
+        />
+        <Row
+          name={t`Time of a cycle: half of them, nine in ten, longest`}
+          value={
+            cycles.count === 0
+              ? none
+              : [cycles.p50_seconds, cycles.p90_seconds, cycles.longest_seconds].map(time).join(" · ")
+          }
+          meaning={t`Half of the cycles took no longer than the first, nine in ten no longer than the second.`}
+        />
+        <Row
+          name={t`Changes not read yet`}
+          value={<Backlog {...notes} />}
+          meaning={t`Changed rows that the scheduler has yet to take in. A few for a moment are normal; many, or old ones, mean that it does not keep up.`}
+        />
+        <Row
+          name={t`Decisions not told yet`}
+          value={<Backlog {...push} />}
+          meaning={t`Workloads with a decision that the cluster has not heard of.`}
+        />
+        <Row
+          name={t`Refused by the cluster`}
+          value={<Bad count={push.refused} />}
+          meaning={t`Workloads whose last decision the cluster refused; the page of each says why. It is tried again.`}
+        />
+        {push.held_off_by !== "" && (
+          <Row
+            name={t`Held off by`}
+            value={<State ok={false} good="" bad={push.held_off_by} />}
+            meaning={t`A Kueue decides here too, or another kueueweb pushes to this cluster: this one tells it nothing meanwhile.`}
+          />
+        )}
+        <Row
+          name={t`Watcher`}
+          value={
+            <>
+              <State ok={watcher.alive} good={t`listens`} bad={t`Silent`} />{" "}
+              {watcher.last_event_at !== null && <Ago time={watcher.last_event_at} />}
+            </>
+          }
+          meaning={t`Hears from the cluster of nodes, jobs and pods; the time is that of its last event.`}
+        />
+        <Row
+          name={t`Objects that do not agree`}
+          value={<Bad count={problems} />}
+          meaning={t`Kueue's objects in the cluster that are not as ours. They are listed on this page where Kueue's objects are served.`}
+        />
+        <Row
+          name={t`Broken rules of the books`}
+          value={
+            broken.length === 0 ? (
+              <Bad count={0} />
+            ) : (
+              broken.map(({ check, count }) => `${check}: ${formatCount(count)}`).join(", ")
+            )
+          }
+          meaning={t`What the audit of quotas and slices found, and found again. There should be none.`}
+        />
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+function Row({ name, value, meaning }: { name: string; value: ReactNode; meaning: string }) {
+  return (
+    <Table.Tr>
+      <Table.Td w={{ base: "62%", sm: "34%" }} style={{ verticalAlign: "top" }}>
+        {name}
+        <Text fz="xs" c="var(--kw-muted)" hiddenFrom="sm">
+          {meaning}
+        </Text>
+      </Table.Td>
+      <Table.Td className="kw-number" style={{ verticalAlign: "top", overflowWrap: "anywhere" }}>
+        {value}
+      </Table.Td>
+      <Table.Td w="42%" c="var(--kw-muted)" fz="xs" visibleFrom="sm">
+        {meaning}
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function State({ ok, good, bad }: { ok: boolean; good: string; bad: string }) {
+  return <BadgeDot color={ok ? "teal" : "red"} label={ok ? good : bad} />;
+}
+
+function Bad({ count }: { count: number }) {
+  return count === 0 ? <Trans>none</Trans> : <BadgeDot color="red" label={formatCount(count)} />;
+}
+
+function Backlog({ waiting, oldest_at: oldest }: Diagnostics["notes"]) {
+  if (waiting === 0) return <Trans>none</Trans>;
+  return (
+    <Trans>
+      {formatCount(waiting)}, the oldest of <Ago time={oldest} />
+    </Trans>
+  );
+}

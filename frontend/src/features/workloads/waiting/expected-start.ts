@@ -1,0 +1,46 @@
+/** When a waiting workload may start: an estimate, and said to be one. */
+import { plural, t } from "@lingui/core/macro";
+import type { ExplainedWorkload } from "@/api/types";
+
+const HOUR = 3600;
+const MANY_HOURS = 48;
+
+/** Roughly: nobody can know it to the second. */
+function roughly(seconds: number): string {
+  const minutes = Math.max(1, Math.round(seconds / 60));
+  if (minutes < 100) return t`about ${minutes} min`;
+  const hours = Math.round(seconds / HOUR);
+  if (hours <= MANY_HOURS) return t`about ${hours} h`;
+  return t`about ${Math.round(hours / 24)} days`;
+}
+
+function window(seconds: number): string {
+  if (seconds >= HOUR) return t`at the pace of the last hour`;
+  const minutes = Math.max(1, Math.round(seconds / 60));
+  return plural(minutes, {
+    one: "at the pace of the last minute",
+    other: "at the pace of the last # minutes",
+  });
+}
+
+/** A sentence; empty where the page says the same already. */
+export function expectedWords({
+  expected_start: expected,
+}: Pick<ExplainedWorkload, "expected_start">): string {
+  const { seconds, reason, admitted, ahead, window_seconds: over } = expected;
+  if (seconds !== null) {
+    if (admitted === null) return t`It is expected to start with one of the next cycles.`;
+    const position = ahead + 1;
+    return t`Estimated start: ${roughly(seconds)}, ${window(over)} (${admitted} admitted from its ClusterQueue, number ${position} in it).`;
+  }
+  switch (reason) {
+    case "NothingAdmitted":
+      return t`No start can be estimated: nothing was admitted from its ClusterQueue lately.`;
+    case "DecidedElsewhere":
+      return t`No start can be estimated: another scheduler decides in this cluster.`;
+    case "NotQueued":
+      return t`No start can be estimated: it is in no queue that admits.`;
+    default:
+      return "";
+  }
+}

@@ -1,0 +1,5 @@
+import { CyclesPage } from "@/features/cluster/cycles-page";
+
+export function CyclesRoute() {
+  return <CyclesPage />;
+}
