@@ -1,6 +1,11 @@
 """The project's own app: it holds the demo command and makes its Celery app the current one."""
 
-from django.apps import AppConfig
+from typing import Final
+
+from django.apps import AppConfig, apps
+
+_SECTIONS: Final = {"auth": "Users and groups", "knox": "API tokens"}
+"""What the admin calls the apps of others, which are named after their packages."""
 
 
 class KueuewebConfig(AppConfig):
@@ -8,3 +13,6 @@ class KueuewebConfig(AppConfig):
 
     def ready(self) -> None:
         from kueueweb import celery  # noqa: F401 (makes the configured app current, so that send_task finds the broker)
+
+        for label, words in _SECTIONS.items():
+            apps.get_app_config(label).verbose_name = words

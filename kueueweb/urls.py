@@ -6,7 +6,7 @@ from drf_spectacular.views import SpectacularAPIView
 from rest_framework.permissions import IsAuthenticated
 
 from accounts.api import oidc
-from kueueweb.api import errors, frontend
+from kueueweb.api import admin_manifests, errors, frontend
 from kueueweb.api.admin_login import admin_login
 from kueueweb.api.docs import api_docs
 from kueueweb.api.preview import PreviewView
@@ -28,6 +28,10 @@ _api: list[URLPattern | URLResolver] = [
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include(_api)),
     path("admin/login/", admin_login),
+    path("admin/manifests/", admin.site.admin_view(admin_manifests.manifests), name="admin-manifests"),
+    path(
+        "admin/manifests/<str:model>/<str:key>/", admin.site.admin_view(admin_manifests.manifest), name="admin-manifest"
+    ),
     path("admin/", admin.site.urls),
     path("oidc/login/", oidc.begin),
     path("oidc/callback/", oidc.finish, name="oidc-callback"),

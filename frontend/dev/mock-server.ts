@@ -59,7 +59,7 @@ let epoch = 3;
 let sequence = 1;
 /** The scheduler is silent: what comes on a reconnect is as old as its last word. */
 let quiet = false;
-/** The first who saves a ClusterQueue is told that somebody else was faster. */
+/** Whoever saves a ClusterQueue is told that somebody else was faster, and reads then what that one did. */
 let changedMeanwhile = false;
 let lastTime = new Date().toISOString();
 
@@ -354,7 +354,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
         { document: 0, path: "kind", value: null, rule: "is required", remedy: "name the kind, like Job" },
       ]);
     }
-    if (readManifest(text).kind === "ClusterQueue" && !changedMeanwhile) {
+    if (readManifest(text).kind === "ClusterQueue" && text.includes('"resourceVersion":"1"')) {
       changedMeanwhile = true;
       return refuse(response, 412, "Conflict", "grace has changed it 12 s ago; nothing was stored.", [
         {
@@ -379,6 +379,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       kind: first ?? "",
       metadata: { name, ...(namespace === "" ? {} : { namespace }) },
     };
+    changedMeanwhile = false;
     return answer(response, request.headers.accept === "application/json" ? object : toYaml(object));
   }
   refuse(response, 404, "NotFound", `The mock has no ${url.pathname}.`);

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from accounts.admin import ClusterObjectAdmin
 from accounts.exceptions import NotFound
 from queues.admin import forms
+from queues.admin.history import MOST, edits_of
 from queues.kinds import KINDS
 from queues.services.configuration import delete_object, objects
 
@@ -20,6 +22,17 @@ class ConfigurationAdmin(ClusterObjectAdmin):
     search_fields = ("name",)
     actions = None
     named_by: ClassVar[Any] = ("cluster", "name")
+
+    object_history_template = "admin/configuration_history.html"
+    change_form_template = "admin/configuration_form.html"
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Every edit, also those that came over REST or from the cluster, with old and new values."""
+        obj = self.get_object(request, unquote(object_id))
+        edits = [] if obj is None else edits_of(type(obj).__name__, obj.cluster.name, _namespace_of(obj), obj.name)
+        return super().history_view(request, object_id, {**(extra_context or {}), "edits": edits, "most": MOST})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """What names an object stays."""
@@ -48,9 +61,8 @@ class ConfigurationAdmin(ClusterObjectAdmin):
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete it, or mark it to go when nothing holds it any more."""
         kind = type(obj).__name__
-        namespace = obj.namespace if KINDS[kind].namespaced else ""
         try:
-            held = delete_object(obj.cluster, kind, obj.name, namespace, actor=request.user.get_username())
+            held = delete_object(obj.cluster, kind, obj.name, _namespace_of(obj), actor=request.user.get_username())
         except NotFound:
             return  # somebody else was quicker
         if held:
@@ -63,6 +75,10 @@ class ConfigurationAdmin(ClusterObjectAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Nothing else goes with an object: references are names, and the service looks after its quotas."""
         return [str(obj) for obj in objs], {}, set(), []
+
+
+def _namespace_of(obj: Any) -> str:
+    return str(obj.namespace) if KINDS[type(obj).__name__].namespaced else ""
 
 
 _LISTED: Final[Mapping[str, tuple[str, ...]]] = {

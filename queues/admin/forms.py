@@ -7,7 +7,7 @@ holds here, the frozen fields included, and its error stands at the field.
 import json
 from collections.abc import Iterator
 from functools import singledispatch
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.db import transaction
@@ -21,8 +21,13 @@ from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
+from queues.models import ResourceFlavor
 from queues.services.configuration import apply_json
 from scheduling.manifest import LocatedError
+
+_AMOUNTS: Final = (
+    "As Kubernetes writes amounts: 500m, 10Gi; GPU memory in MiB, GPU cores in percent. An empty limit is none."
+)
 
 
 class JSONField(forms.JSONField):
@@ -75,7 +80,11 @@ def _(type_: FieldType, **options: Any) -> forms.Field:
 @_form_field.register
 def _(type_: ResourceGroups, **options: Any) -> forms.Field:
     return QuotaTableField(
-        label="Quotas", **{**options, "help_text": "As Kubernetes writes amounts: 500m, 10Gi. An empty limit is none."}
+        label="Quotas",
+        **{
+            **options,
+            "help_text": _AMOUNTS,
+        },
     )
 
 
@@ -92,6 +101,11 @@ class ConfigurationForm(AnyModelForm):
         super().__init__(*args, **kwargs)
         body = self.kind.to_json(self.instance) if self.instance.pk else {}
         self.initial["generation"] = self.instance.generation if self.instance.pk else None
+        quotas = self.fields.get("resource_groups")
+        if quotas is not None:
+            flavors = ResourceFlavor.objects.order_by("name").values_list("name", flat=True)
+            here = flavors.filter(cluster=self.instance.cluster_id) if self.instance.pk else flavors
+            quotas.widget.flavors = list(dict.fromkeys(here))
         for name, place in self._places():
             value = _get(body, place)
             if value is not None:

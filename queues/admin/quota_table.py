@@ -7,18 +7,22 @@ from typing import Any, Final
 from django import forms
 from django.utils.datastructures import MultiValueDict
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
+
+from scheduling.model.quantity import amount_in_words, parse_amount
 
 COLUMNS: Final[Mapping[str, tuple[str, int]]] = {
     "group": ("Group", 2),
     "flavor": ("Flavor", 14),
-    "resource": ("Resource", 14),
-    "nominal_quota": ("Nominal quota", 7),
-    "borrowing_limit": ("Borrowing limit", 7),
-    "lending_limit": ("Lending limit", 7),
+    "resource": ("Resource", 26),
+    "nominal_quota": ("Nominal quota", 9),
+    "borrowing_limit": ("Borrowing limit", 9),
+    "lending_limit": ("Lending limit", 9),
 }
 """Each column's title and the width of its fields in characters."""
 _AMOUNTS: Final = ("nominal_quota", "borrowing_limit", "lending_limit")
+RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "nvidia.com/total-gpumem", "nvidia.com/total-gpucores", "pods")
+"""What quotas are usually of; others are typed."""
 _EMPTY_ROWS: Final = 4
 _PLACE: Final = re.compile(
     r"resource_groups\[(?P<group>\d+)\]\.flavors\[(?P<flavor>\d+)\]"
@@ -75,28 +79,64 @@ def place_in_words(path: str, groups: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(words)
 
 
+def words_of(resource: str, quantity: str) -> str:
+    """A quantity with its unit, as `512 GiB` for 524288Mi of memory; empty where that says no more, or nothing."""
+    try:
+        words = amount_in_words(resource, parse_amount(resource, quantity)) if quantity else ""
+    except ValueError:
+        return ""
+    return "" if words == quantity else words
+
+
 class QuotaTable(forms.Widget):
     """The table, with a few empty rows at its end. A row that is emptied is removed."""
+
+    flavors: Sequence[str] = ()
+    """The flavors that a row may be of. One that it names already stays a choice: it may not be there yet."""
 
     def render(self, name: str, value: Any, attrs: Mapping[str, Any] | None = None, renderer: Any = None) -> SafeString:
         rows: list[Row] = [*(value or ()), *({} for _ in range(_EMPTY_ROWS))]
         head = format_html_join("", "<th>{}</th>", ((title,) for title, _ in COLUMNS.values()))
         body = format_html_join("", "<tr>{}</tr>", ((self._cells(name, index, row),) for index, row in enumerate(rows)))
         return format_html(
-            '<div style="overflow-x: auto"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
-            '<input type="hidden" name="{}-rows" value="{}">',
+            '<div class="kw-quotas"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+            '<datalist id="{}-known">{}</datalist><input type="hidden" name="{}-rows" value="{}">',
             head,
             body,
+            name,
+            format_html_join("", '<option value="{}">', ((resource,) for resource in RESOURCES)),
             name,
             len(rows),
         )
 
     def _cells(self, name: str, index: int, row: Row) -> SafeString:
-        return format_html_join(
-            "",
-            '<td><input type="text" name="{}-{}-{}" value="{}" size="{}" aria-label="{}"></td>',
-            ((name, index, column, row.get(column, ""), width, title) for column, (title, width) in COLUMNS.items()),
+        return format_html_join("", "<td>{}</td>", ((self._cell(name, index, column, row),) for column in COLUMNS))
+
+    def _cell(self, name: str, index: int, column: str, row: Row) -> SafeString:
+        title, width = COLUMNS[column]
+        text = row.get(column, "")
+        if column == "flavor":
+            names = dict.fromkeys(["", *self.flavors, text])
+            options = format_html_join(
+                "",
+                '<option value="{}"{}>{}</option>',
+                ((flavor, mark_safe(" selected") if flavor == text else "", flavor) for flavor in names),
+            )
+            return format_html(
+                '<select name="{}-{}-{}" aria-label="{}">{}</select>', name, index, column, title, options
+            )
+        field = format_html(
+            '<input type="text" name="{}-{}-{}" value="{}" size="{}" aria-label="{}"{}>',
+            name,
+            index,
+            column,
+            text,
+            width,
+            title,
+            format_html(' list="{}-known"', name) if column == "resource" else "",
         )
+        unit = words_of(row.get("resource", ""), text) if column in _AMOUNTS else ""
+        return format_html("{}<small>{}</small>", field, unit) if unit else field
 
     def value_from_datadict(self, data: Mapping[str, Any], files: MultiValueDict[str, Any], name: str) -> list[Row]:
         """The rows that say anything."""

@@ -1,13 +1,13 @@
 /** A time as "3m ago", or "3m" in columns, ticking; the full time stands in the tooltip. */
 import { useNow } from "@/lib/clock";
-import { formatAge, formatAgo, formatTimestamp } from "@/lib/time";
+import { formatAgo, formatShortAge, formatTimestamp } from "@/lib/time";
 
 export function Ago({ time, short = false }: { time: string | null; short?: boolean }) {
   const now = useNow();
   if (time === null) return <span>–</span>;
   return (
     <time className="kw-number" dateTime={time} title={formatTimestamp(time)}>
-      {short ? formatAge((now - Date.parse(time)) / 1000) : formatAgo(time, now)}
+      {short ? formatShortAge((now - Date.parse(time)) / 1000) : formatAgo(time, now)}
     </time>
   );
 }

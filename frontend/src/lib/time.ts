@@ -37,10 +37,30 @@ export function formatMilliseconds(seconds: number): string {
   return seconds < 1 ? t`${Math.round(seconds * 1000)} ms` : t`${seconds.toFixed(2)} s`;
 }
 
+type Units = ReturnType<typeof units>;
+
+/** For narrow columns, where languages write their units out otherwise. */
+function shortUnits(): Units {
+  return {
+    second: (count) => t({ context: "in a narrow column", message: `${count}s` }),
+    minute: (count) => t({ context: "in a narrow column", message: `${count}m` }),
+    hour: (count) => t({ context: "in a narrow column", message: `${count}h` }),
+    day: (count) => t({ context: "in a narrow column", message: `${count}d` }),
+  };
+}
+
+/** A duration in its largest unit, rounded down, as short as it can be: "5s", "3m", "2h", "4d". */
+export function formatShortAge(seconds: number): string {
+  return age(seconds, shortUnits());
+}
+
 /** A duration in its largest unit, rounded down: "5s", "3m", "2h", "4d". */
 export function formatAge(seconds: number): string {
+  return age(seconds, units());
+}
+
+function age(seconds: number, { second, minute, hour, day }: Units): string {
   const whole = Math.max(0, Math.floor(seconds));
-  const { second, minute, hour, day } = units();
   if (whole < MINUTE) return second(whole);
   if (whole < HOUR) return minute(Math.floor(whole / MINUTE));
   return whole < DAY ? hour(Math.floor(whole / HOUR)) : day(Math.floor(whole / DAY));

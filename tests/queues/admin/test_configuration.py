@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from accounts.models import Cluster, Namespace
+from queues.admin.quota_table import words_of
 from queues.models import (
     AdmissionCheck,
     ClusterQueue,
@@ -230,3 +231,68 @@ def test_a_form_that_was_opened_before_an_edit_of_others_is_refused(site: Client
     assert site.post(url, {**fields(site, url), "resource_groups-0-nominal_quota": "6"}).status_code == 302
     queue.refresh_from_db()
     assert (queue.stop_policy, FlavorQuota.objects.get().nominal_quota) == ("Hold", 6000)
+
+
+def test_quotas_have_choices_and_units(site: Client, cluster: Cluster) -> None:
+    make_resource_flavor(cluster, name="a100")
+    row = make_cluster_queue(cluster)
+    page = site.get(f"/admin/queues/clusterqueue/{row.pk}/change/").content.decode()
+    first = page[page.index('<select name="resource_groups-0-flavor"') :]
+    first = first[: first.index("</select>")]
+    held = FlavorQuota.objects.order_by("id").values_list("flavor", flat=True)[0]
+    assert {'<option value="a100">a100</option>', f'<option value="{held}" selected>{held}</option>'} <= set(
+        first.replace("><", ">\n<").splitlines()
+    )
+    assert '<option value="nvidia.com/total-gpumem">' in page  # other resources may be typed
+    assert words_of("memory", "524288Mi") == "512 GiB"
+    assert words_of("nvidia.com/total-gpumem", "8192") == "8192 MiB"
+    assert words_of("nvidia.com/gpu", "8") == ""
+    assert words_of("cpu", "lots") == ""
+
+
+@pytest.mark.django_db(transaction=True)  # the audit has an edit of quotas when it is committed
+def test_the_history_has_old_and_new_values(transactional_db: None) -> None:
+    cluster, site = make_cluster(), Client()
+    site.force_login(User.objects.create_superuser("root"))
+    sent = {
+        **fields(site, ADD),
+        "cluster": str(cluster.pk),
+        "name": "research",
+        "resource_groups-rows": "1",
+        **quota(0, group="1", flavor="v100", resource="memory", nominal_quota="10Gi"),
+    }
+    assert site.post(ADD, sent).status_code == 302
+    row = ClusterQueue.objects.get()
+    url = f"/admin/queues/clusterqueue/{row.pk}/change/"
+    sent = {**fields(site, url), "resource_groups-0-nominal_quota": "12Gi", "stop_policy": "Hold"}
+    assert site.post(url, sent).status_code == 302
+    edits = site.get(url.replace("change/", "history/")).context["edits"]
+    assert [edit.verb for edit in edits] == ["update", "create"]
+    changed = {change.field: (change.before, change.after) for change in edits[0].changes}
+    assert changed["v100 memory, nominal quota"] == ("10 GiB", "12 GiB")
+    assert changed["stop policy"] == ("None", "Hold")
+
+
+def test_an_object_as_yaml_and_back(site: Client, cluster: Cluster) -> None:
+    row = make_cluster_queue(cluster, name="research", stop_policy="Hold")
+    change = f"/admin/queues/clusterqueue/{row.pk}/change/"
+    url = f"/admin/manifests/clusterqueue/{row.pk}/"
+    assert url in site.get(change).content.decode()
+    text = site.get(url).context["text"]
+    assert "kind: ClusterQueue" in text
+    held = text.replace("stopPolicy: Hold", "stopPolicy: HoldAndDrain")
+    assert held != text
+    site.post(url, {"text": held, "do": "check"})
+    assert ClusterQueue.objects.get().stop_policy == "Hold"
+    assert site.post(url, {"text": held, "do": "apply"}).context["objects"] == ["ClusterQueue research: configured"]
+    assert ClusterQueue.objects.get().stop_policy == "HoldAndDrain"
+    wrong = site.post(url, {"text": text.replace("stopPolicy: Hold", "stopPolicy: Sometimes"), "do": "apply"})
+    assert [error.path for error in wrong.context["errors"]] == ["spec.stopPolicy"]
+    assert ClusterQueue.objects.get().stop_policy == "HoldAndDrain"
+    sent = {"cluster": cluster.name, "text": "kind: Cohort\napiVersion: kueue.x-k8s.io/v1beta2\nmetadata: {name: all}"}
+    site.post("/admin/manifests/", {**sent, "do": "apply"})
+    assert Cohort.objects.get().name == "all"
+    client = Client()
+    client.force_login(User.objects.create_user("nobody"))
+    assert client.get(url).status_code == 302
+    assert client.get("/admin/manifests/").status_code == 302

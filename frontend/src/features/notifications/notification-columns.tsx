@@ -7,9 +7,20 @@ import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { eventLook } from "@/lib/words/notification-event";
 
+/** The ways by which somebody is told beside the page. */
+export const channelWords = (): Record<string, string> => ({ webhook: t`webhook`, mail: t`mail` });
+
+const stateWords = (): Record<string, string> => ({
+  Sending: t`on its way`,
+  Sent: t`sent`,
+  Failed: t`failed`,
+});
+
 /** How it went out beside the page: "webhook sent". */
 export function deliveryWords({ deliveries }: Pick<Notification, "deliveries">): string {
-  return deliveries.map(({ channel, state }) => `${channel} ${(state ?? "").toLowerCase()}`).join(", ");
+  return deliveries
+    .map(({ channel, state = "" }) => `${channelWords()[channel] ?? channel} ${stateWords()[state] ?? state}`)
+    .join(", ");
 }
 
 export const NOTIFICATION_COLUMNS: DataColumn<Notification>[] = [

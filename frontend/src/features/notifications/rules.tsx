@@ -10,6 +10,7 @@ import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
 import { eventLook } from "@/lib/words/notification-event";
+import { channelWords } from "./notification-columns";
 import { RuleForm } from "./rule-form";
 
 export function Rules() {
@@ -46,9 +47,11 @@ export function Rules() {
 export function ruleDetails(rule: Pick<NotificationRule, "minutes" | "cluster_queue" | "channels">): string {
   const { minutes, cluster_queue: queue, channels } = rule;
   return [
-    ...(minutes == null ? [] : [`after ${minutes} min`]),
-    ...(queue === undefined || queue === "" ? [] : [`in ${queue}`]),
-    [t`in the page`, ...(channels ?? []).map((channel) => t`by ${channel}`)].join(", "),
+    ...(minutes == null ? [] : [t`after ${minutes} min`]),
+    ...(queue === undefined || queue === "" ? [] : [t`in ${queue}`]),
+    [t`in the page`, ...(channels ?? []).map((channel) => t`by ${channelWords()[channel] ?? channel}`)].join(
+      ", ",
+    ),
   ].join(", ");
 }
 

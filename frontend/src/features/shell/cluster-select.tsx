@@ -20,7 +20,7 @@ export function ClusterSelect({ clusters }: { clusters: ClusterSummary[] }) {
     <Select
       aria-label={t`Cluster`}
       size="xs"
-      w={140}
+      w="clamp(6rem, 25vw, 8.75rem)"
       allowDeselect={false}
       value={cluster}
       data={choices(

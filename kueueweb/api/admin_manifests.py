@@ -1,0 +1,74 @@
+"""YAML out of the admin and in: an object as kubectl shows it, edited as text, checked and applied."""
+
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_http_methods
+
+from accounts.exceptions import InvalidRequest, KueuewebError
+from accounts.models import Cluster
+from clusters.manifests import apply_manifests, get_manifests, to_yaml
+from queues.kinds import KINDS
+from scheduling.manifest import LocatedError
+
+_BY_MODEL = {kind.model._meta.model_name: kind for kind in KINDS.values()}
+
+
+@require_http_methods(["GET", "POST"])
+def manifest(request: HttpRequest, model: str, key: str) -> HttpResponse:
+    """One object as YAML; what is sent back may hold others, too."""
+    kind = _BY_MODEL.get(model)
+    if kind is None:
+        raise Http404
+    row: Any = get_object_or_404(kind.model, pk=key)
+    if not admin.site.get_model_admin(kind.model).has_view_or_change_permission(request, row):
+        raise PermissionDenied
+    namespace = row.namespace if kind.namespaced else None
+    text = to_yaml(get_manifests(row.cluster, kind.name, row.name, namespace))
+    return _page(request, f"{kind.name} {row}", row.cluster, text)
+
+
+@require_http_methods(["GET", "POST"])
+def manifests(request: HttpRequest) -> HttpResponse:
+    """Any manifests for one of the clusters, from an empty page."""
+    clusters = Cluster.objects.order_by("name")
+    wanted = request.POST.get("cluster", "")
+    cluster = get_object_or_404(clusters, name=wanted) if wanted else clusters.first()
+    if cluster is None:
+        raise Http404
+    return _page(request, "Apply manifests", cluster, "", [each.name for each in clusters])
+
+
+def _page(
+    request: HttpRequest, title: str, cluster: Cluster, text: str, clusters: list[str] | None = None
+) -> HttpResponse:
+    objects: list[str] = []
+    errors: list[LocatedError] = []
+    checked = request.POST.get("do") == "check"
+    if request.method == "POST":
+        text = request.POST.get("text", "").replace("\r\n", "\n")
+        try:
+            done = apply_manifests(cluster, text, user=cast("User", request.user), dry_run=checked)
+        except KueuewebError as refusal:
+            messages.error(request, refusal.message)
+            errors = list(refusal.errors) if isinstance(refusal, InvalidRequest) else []
+        else:
+            objects = [f"{found.kind} {found.namespace}/{found.name}: {found.action.value}" for found in done.objects]
+            for warning in done.warnings:
+                messages.warning(request, warning)
+            messages.success(request, "Checked; nothing was stored." if checked else "Applied.")
+    context = {
+        **admin.site.each_context(request),
+        "title": title,
+        "cluster": cluster.name,
+        "clusters": clusters,
+        "text": text,
+        "errors": errors,
+        "objects": [line.replace(" /", " ") for line in objects],
+    }
+    return TemplateResponse(request, "admin/manifest.html", context)
