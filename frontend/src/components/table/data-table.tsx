@@ -128,8 +128,6 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const columnVisibility = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
   const frame = useRef<HTMLDivElement>(null);
   const drawn = useRef<HTMLTableElement>(null);
-  const drawnColumns = table.getVisibleFlatColumns().map(({ id }) => id);
-  const resizing = useColumnWidths(drawn, drawnColumns, props.widths, props.onWidths);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => frame.current,
@@ -143,6 +141,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   // Only the rows in view: of ten thousand the model alone would take longer than a frame.
   const inView = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
   const table = useTable({ features, columns, data: inView, getRowId: rowKey, state: { columnVisibility } });
+  const drawnColumns = table.getVisibleFlatColumns().map(({ id }) => id);
+  const resizing = useColumnWidths(drawn, drawnColumns, props.widths, props.onWidths);
   useEffect(() => {
     if (onEnd !== undefined && !loadingMore && rows.length > 0 && last >= rows.length - 15) onEnd();
   }, [last, rows.length, onEnd, loadingMore]);
