@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -15,6 +16,7 @@ from scheduling.manifest import LocatedError, ObjectMeta
 CONFIGURATION_NAME: Final = "default"
 """What the Configuration of a cluster is called where a name is needed: it has none in its manifest."""
 _NOT_THERE: Final = "0"
+_CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
 _VERSION_LENGTH: Final = 16
 _UNREAD: Final = ObjectMeta("")
 """Of a writer who replaces whatever is there."""
@@ -61,6 +63,11 @@ def set_accepted_managers(cluster: Cluster, names: Sequence[str]) -> None:
     """Whose MultiKueue may run workloads in the cluster: it acts there with our account."""
     Cluster.objects.filter(pk=cluster.pk).update(accepts_workloads_from=sorted(set(names)))
     request_push(cluster.name)
+
+
+def shown_telemetry_urls(cluster: Cluster) -> list[str]:
+    """Where telemetry is read, with `***` for the user name and password that an address may carry."""
+    return [_CREDENTIALS.sub("://***@", url) for url in cluster.telemetry_urls]
 
 
 def settings_version(cluster: Cluster) -> str:

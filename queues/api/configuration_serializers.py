@@ -252,6 +252,9 @@ class ClusterSerializer(Shape):
         help_text="What the ConfigMaps of HAMi's device plugin set together; empty: HAMi's defaults."
     )
     telemetry_urls = serializers.ListField(
-        child=serializers.CharField(), help_text="Where what devices and containers really use is read."
+        child=serializers.CharField(),
+        
+        help_text="Where what devices and containers really use is read; credentials are hidden.",
+   ,
     )
     created_at = serializers.DateTimeField()

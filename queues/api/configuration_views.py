@@ -25,6 +25,7 @@ from accounts.services.cluster_settings import (
     set_mode,
     set_serves_kueue_objects,
     settings_version,
+    shown_telemetry_urls,
 )
 from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
@@ -305,6 +306,6 @@ def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:
         "server_url": row.server_url if whole else "",
         "configuration": row.configuration if whole else {},
         "device_plugin": (row.device_plugin_configuration.get("settings") or {}) if whole else {},
-        "telemetry_urls": row.telemetry_urls if whole else [],
+        "telemetry_urls": shown_telemetry_urls(row) if whole else [],
         "created_at": row.created_at,
     }

@@ -2831,7 +2831,7 @@ export interface components {
             device_plugin: {
                 [key: string]: unknown;
             };
-            /** @description Where what devices and containers really use is read. */
+            /** @description Where what devices and containers really use is read; user names and passwords are hidden. */
             telemetry_urls: string[];
             /** Format: date-time */
             created_at: string;
@@ -6616,14 +6616,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
+                     *           "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:20:56.385443Z",
+                     *           "created_at": "2026-11-23T05:12:32.283329Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -6717,12 +6717,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
+                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:56.385443Z",
+                     *       "created_at": "2026-11-23T05:12:32.283329Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -6827,12 +6827,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
+                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:56.385443Z",
+                     *       "created_at": "2026-11-23T05:12:32.283329Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7005,15 +7005,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
+                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:20:56.385443Z",
-                     *       "deletion_requested_at": "2026-11-23T02:21:20.354201Z",
+                     *       "created_at": "2026-11-23T05:12:32.283329Z",
+                     *       "deletion_requested_at": "2026-11-23T05:12:44.030644Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -7177,14 +7177,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1480abbc-baa0-49b5-b2e2-8d34b33bdb5d",
+                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:20:56.385443Z",
+                     *       "created_at": "2026-11-23T05:12:32.283329Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7365,7 +7365,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 105,
-                     *           "at": "2026-11-23T02:21:10.967816Z",
+                     *           "at": "2026-11-23T05:12:41.614946Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7384,7 +7384,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-23T02:21:10.950098+00:00"
+                     *             "deletion_requested_at": "2026-11-23T05:12:41.596152+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -7581,9 +7581,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "ZSTF-LCTN",
+                     *       "user_code": "RKXC-SSMH",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=ZSTF-LCTN",
+                     *       "verification_uri_complete": "http://testserver/device?code=RKXC-SSMH",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -7703,7 +7703,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "ZSTF-LCTN",
+                     *       "user_code": "RKXC-SSMH",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -7928,10 +7928,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "7112269d-0707-45f0-a3bc-92243e7efc88",
+                     *       "id": "d2a1482b-172f-4cb3-9499-7b90069f91f4",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T02:20:59.829095Z",
+                     *       "expiry": "2027-02-21T05:12:33.494198Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8328,10 +8328,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "ac2ee537-7fdc-49aa-aa9e-05d0018518b6",
+                     *       "id": "63e41157-afdd-44e2-9d10-85c428b4b80d",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-23T02:20:59.464276Z",
+                     *       "expiry": "2026-12-23T05:12:33.320856Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8562,10 +8562,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "68bc9789-ea22-4b4b-aca6-87c9bc9895f8",
+                     *       "id": "49bb0c5e-2e25-4dfe-a480-97bde3ab3a35",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T02:20:59.674175Z",
+                     *       "expiry": "2027-02-21T05:12:33.383209Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -8931,7 +8931,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 2.637478
+                     *             "lag_seconds": 2.802418
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9039,12 +9039,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
+                     *           "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T02:20:56.509972Z",
+                     *           "created_at": "2026-11-23T05:12:32.296142Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9126,7 +9126,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *               "last_transition_time": "2026-11-23T05:12:35.734383Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9257,12 +9257,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
+                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T02:20:56.509972Z",
+                     *       "created_at": "2026-11-23T05:12:32.296142Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9344,7 +9344,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *           "last_transition_time": "2026-11-23T05:12:35.734383Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9533,12 +9533,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
+                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:20:56.509972Z",
+                     *       "created_at": "2026-11-23T05:12:32.296142Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9620,7 +9620,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:20:56.551849Z"
+                     *           "last_transition_time": "2026-11-23T05:12:32.302819Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9830,13 +9830,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
+                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T02:20:56.509972Z",
-                     *       "deletion_requested_at": "2026-11-23T02:21:18.659352Z",
+                     *       "created_at": "2026-11-23T05:12:32.296142Z",
+                     *       "deletion_requested_at": "2026-11-23T05:12:43.862490Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9917,7 +9917,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *           "last_transition_time": "2026-11-23T05:12:35.734383Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10117,12 +10117,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
+                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T02:20:56.509972Z",
+                     *       "created_at": "2026-11-23T05:12:32.296142Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10204,7 +10204,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T02:21:03.718695Z"
+                     *           "last_transition_time": "2026-11-23T05:12:35.734383Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10694,7 +10694,9 @@ export interface operations {
                      *           "accepts_workloads_from": [],
                      *           "server_url": "",
                      *           "configuration": {},
-                     *           "created_at": "2026-11-23T02:20:48.270644Z"
+                     *           "device_plugin": {},
+                     *           "telemetry_urls": [],
+                     *           "created_at": "2026-11-23T05:12:30.220947Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10790,7 +10792,9 @@ export interface operations {
                      *       "accepts_workloads_from": [],
                      *       "server_url": "",
                      *       "configuration": {},
-                     *       "created_at": "2026-11-23T02:20:48.270644Z"
+                     *       "device_plugin": {},
+                     *       "telemetry_urls": [],
+                     *       "created_at": "2026-11-23T05:12:30.220947Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10897,7 +10901,9 @@ export interface operations {
                      *       "accepts_workloads_from": [],
                      *       "server_url": "",
                      *       "configuration": {},
-                     *       "created_at": "2026-11-23T02:20:48.270644Z"
+                     *       "device_plugin": {},
+                     *       "telemetry_urls": [],
+                     *       "created_at": "2026-11-23T05:12:30.220947Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11039,12 +11045,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
+                     *           "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T02:20:56.172101Z",
+                     *           "created_at": "2026-11-23T05:12:32.225238Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11180,12 +11186,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
+                     *       "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T02:20:56.172101Z",
+                     *       "created_at": "2026-11-23T05:12:32.225238Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11366,12 +11372,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
+                     *       "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:20:56.172101Z",
+                     *       "created_at": "2026-11-23T05:12:32.225238Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11739,12 +11745,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9c02f1b0-5bac-4dca-951b-3b7b03a224d5",
+                     *       "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T02:20:56.172101Z",
+                     *       "created_at": "2026-11-23T05:12:32.225238Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12225,7 +12231,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-23T02:21:08.787585Z",
+                     *       "time": "2026-11-23T05:12:41.524984Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12412,13 +12418,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "decided_at": "2026-11-23T02:21:10.734444Z",
+                     *           "decided_at": "2026-11-23T05:12:41.429628Z",
                      *           "epoch": 1,
                      *           "cycle": 5,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "again",
-                     *           "workload_uid": "ac42b443-1822-4f2e-9ff9-a5b735667b80",
+                     *           "workload_uid": "76f0be54-8f99-435a-8b04-155c13e9ac99",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12448,7 +12454,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.066
+                     *             "waited_seconds": 0.061
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -12551,7 +12557,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-ede4e",
+                     *           "workload": "ai-research/job-train-bf923",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -12562,7 +12568,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-23T02:21:08.664733Z",
+                     *           "created_at": "2026-11-23T05:12:39.020195Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13206,6 +13212,52 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "leader": {
+                     *         "alive": true,
+                     *         "holder": "examples",
+                     *         "epoch": 1,
+                     *         "acquired_at": "2026-11-23T05:12:30.255312Z",
+                     *         "renewed_at": "2026-11-23T05:12:41.524984Z"
+                     *       },
+                     *       "cycles": {
+                     *         "window_seconds": 3600,
+                     *         "count": 5,
+                     *         "p50_seconds": 0.0009856709998530278,
+                     *         "p90_seconds": 0.0014514016000248375,
+                     *         "longest_seconds": 0.001494529999945371,
+                     *         "last": {
+                     *           "id": 5,
+                     *           "epoch": 1,
+                     *           "number": 5,
+                     *           "started_at": "2026-11-23T05:12:41.429628Z",
+                     *           "duration_seconds": 0.0008966880000116362,
+                     *           "heads": 1,
+                     *           "admitted": 1,
+                     *           "preempted": 0,
+                     *           "inadmissible": 0,
+                     *           "cluster": "default"
+                     *         }
+                     *       },
+                     *       "notes": {
+                     *         "waiting": 1,
+                     *         "oldest_at": "2026-11-23T05:12:41.613426Z"
+                     *       },
+                     *       "push": {
+                     *         "waiting": 1,
+                     *         "oldest_at": "2026-11-23T05:12:39.020195Z",
+                     *         "refused": 0,
+                     *         "held_off_by": ""
+                     *       },
+                     *       "watcher": {
+                     *         "alive": false,
+                     *         "last_event_at": null
+                     *       },
+                     *       "served_object_problems": 0,
+                     *       "broken_rules": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Diagnostics"];
                 };
             };
@@ -13599,251 +13651,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-23T01:21:00Z",
-                     *       "until": "2026-11-23T02:21:15Z",
+                     *       "since": "2026-11-23T04:12:30Z",
+                     *       "until": "2026-11-23T05:12:45Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795396860,
-                     *         1795396875,
-                     *         1795396890,
-                     *         1795396905,
-                     *         1795396920,
-                     *         1795396935,
-                     *         1795396950,
-                     *         1795396965,
-                     *         1795396980,
-                     *         1795396995,
-                     *         1795397010,
-                     *         1795397025,
-                     *         1795397040,
-                     *         1795397055,
-                     *         1795397070,
-                     *         1795397085,
-                     *         1795397100,
-                     *         1795397115,
-                     *         1795397130,
-                     *         1795397145,
-                     *         1795397160,
-                     *         1795397175,
-                     *         1795397190,
-                     *         1795397205,
-                     *         1795397220,
-                     *         1795397235,
-                     *         1795397250,
-                     *         1795397265,
-                     *         1795397280,
-                     *         1795397295,
-                     *         1795397310,
-                     *         1795397325,
-                     *         1795397340,
-                     *         1795397355,
-                     *         1795397370,
-                     *         1795397385,
-                     *         1795397400,
-                     *         1795397415,
-                     *         1795397430,
-                     *         1795397445,
-                     *         1795397460,
-                     *         1795397475,
-                     *         1795397490,
-                     *         1795397505,
-                     *         1795397520,
-                     *         1795397535,
-                     *         1795397550,
-                     *         1795397565,
-                     *         1795397580,
-                     *         1795397595,
-                     *         1795397610,
-                     *         1795397625,
-                     *         1795397640,
-                     *         1795397655,
-                     *         1795397670,
-                     *         1795397685,
-                     *         1795397700,
-                     *         1795397715,
-                     *         1795397730,
-                     *         1795397745,
-                     *         1795397760,
-                     *         1795397775,
-                     *         1795397790,
-                     *         1795397805,
-                     *         1795397820,
-                     *         1795397835,
-                     *         1795397850,
-                     *         1795397865,
-                     *         1795397880,
-                     *         1795397895,
-                     *         1795397910,
-                     *         1795397925,
-                     *         1795397940,
-                     *         1795397955,
-                     *         1795397970,
-                     *         1795397985,
-                     *         1795398000,
-                     *         1795398015,
-                     *         1795398030,
-                     *         1795398045,
-                     *         1795398060,
-                     *         1795398075,
-                     *         1795398090,
-                     *         1795398105,
-                     *         1795398120,
-                     *         1795398135,
-                     *         1795398150,
-                     *         1795398165,
-                     *         1795398180,
-                     *         1795398195,
-                     *         1795398210,
-                     *         1795398225,
-                     *         1795398240,
-                     *         1795398255,
-                     *         1795398270,
-                     *         1795398285,
-                     *         1795398300,
-                     *         1795398315,
-                     *         1795398330,
-                     *         1795398345,
-                     *         1795398360,
-                     *         1795398375,
-                     *         1795398390,
-                     *         1795398405,
-                     *         1795398420,
-                     *         1795398435,
-                     *         1795398450,
-                     *         1795398465,
-                     *         1795398480,
-                     *         1795398495,
-                     *         1795398510,
-                     *         1795398525,
-                     *         1795398540,
-                     *         1795398555,
-                     *         1795398570,
-                     *         1795398585,
-                     *         1795398600,
-                     *         1795398615,
-                     *         1795398630,
-                     *         1795398645,
-                     *         1795398660,
-                     *         1795398675,
-                     *         1795398690,
-                     *         1795398705,
-                     *         1795398720,
-                     *         1795398735,
-                     *         1795398750,
-                     *         1795398765,
-                     *         1795398780,
-                     *         1795398795,
-                     *         1795398810,
-                     *         1795398825,
-                     *         1795398840,
-                     *         1795398855,
-                     *         1795398870,
-                     *         1795398885,
-                     *         1795398900,
-                     *         1795398915,
-                     *         1795398930,
-                     *         1795398945,
-                     *         1795398960,
-                     *         1795398975,
-                     *         1795398990,
-                     *         1795399005,
-                     *         1795399020,
-                     *         1795399035,
-                     *         1795399050,
-                     *         1795399065,
-                     *         1795399080,
-                     *         1795399095,
-                     *         1795399110,
-                     *         1795399125,
-                     *         1795399140,
-                     *         1795399155,
-                     *         1795399170,
-                     *         1795399185,
-                     *         1795399200,
-                     *         1795399215,
-                     *         1795399230,
-                     *         1795399245,
-                     *         1795399260,
-                     *         1795399275,
-                     *         1795399290,
-                     *         1795399305,
-                     *         1795399320,
-                     *         1795399335,
-                     *         1795399350,
-                     *         1795399365,
-                     *         1795399380,
-                     *         1795399395,
-                     *         1795399410,
-                     *         1795399425,
-                     *         1795399440,
-                     *         1795399455,
-                     *         1795399470,
-                     *         1795399485,
-                     *         1795399500,
-                     *         1795399515,
-                     *         1795399530,
-                     *         1795399545,
-                     *         1795399560,
-                     *         1795399575,
-                     *         1795399590,
-                     *         1795399605,
-                     *         1795399620,
-                     *         1795399635,
-                     *         1795399650,
-                     *         1795399665,
-                     *         1795399680,
-                     *         1795399695,
-                     *         1795399710,
-                     *         1795399725,
-                     *         1795399740,
-                     *         1795399755,
-                     *         1795399770,
-                     *         1795399785,
-                     *         1795399800,
-                     *         1795399815,
-                     *         1795399830,
-                     *         1795399845,
-                     *         1795399860,
-                     *         1795399875,
-                     *         1795399890,
-                     *         1795399905,
-                     *         1795399920,
-                     *         1795399935,
-                     *         1795399950,
-                     *         1795399965,
-                     *         1795399980,
-                     *         1795399995,
-                     *         1795400010,
-                     *         1795400025,
-                     *         1795400040,
-                     *         1795400055,
-                     *         1795400070,
-                     *         1795400085,
-                     *         1795400100,
-                     *         1795400115,
-                     *         1795400130,
-                     *         1795400145,
-                     *         1795400160,
-                     *         1795400175,
-                     *         1795400190,
-                     *         1795400205,
-                     *         1795400220,
-                     *         1795400235,
-                     *         1795400250,
-                     *         1795400265,
-                     *         1795400280,
-                     *         1795400295,
-                     *         1795400310,
-                     *         1795400325,
-                     *         1795400340,
-                     *         1795400355,
-                     *         1795400370,
-                     *         1795400385,
-                     *         1795400400,
-                     *         1795400415,
-                     *         1795400430,
-                     *         1795400445,
-                     *         1795400460
+                     *         1795407150,
+                     *         1795407165,
+                     *         1795407180,
+                     *         1795407195,
+                     *         1795407210,
+                     *         1795407225,
+                     *         1795407240,
+                     *         1795407255,
+                     *         1795407270,
+                     *         1795407285,
+                     *         1795407300,
+                     *         1795407315,
+                     *         1795407330,
+                     *         1795407345,
+                     *         1795407360,
+                     *         1795407375,
+                     *         1795407390,
+                     *         1795407405,
+                     *         1795407420,
+                     *         1795407435,
+                     *         1795407450,
+                     *         1795407465,
+                     *         1795407480,
+                     *         1795407495,
+                     *         1795407510,
+                     *         1795407525,
+                     *         1795407540,
+                     *         1795407555,
+                     *         1795407570,
+                     *         1795407585,
+                     *         1795407600,
+                     *         1795407615,
+                     *         1795407630,
+                     *         1795407645,
+                     *         1795407660,
+                     *         1795407675,
+                     *         1795407690,
+                     *         1795407705,
+                     *         1795407720,
+                     *         1795407735,
+                     *         1795407750,
+                     *         1795407765,
+                     *         1795407780,
+                     *         1795407795,
+                     *         1795407810,
+                     *         1795407825,
+                     *         1795407840,
+                     *         1795407855,
+                     *         1795407870,
+                     *         1795407885,
+                     *         1795407900,
+                     *         1795407915,
+                     *         1795407930,
+                     *         1795407945,
+                     *         1795407960,
+                     *         1795407975,
+                     *         1795407990,
+                     *         1795408005,
+                     *         1795408020,
+                     *         1795408035,
+                     *         1795408050,
+                     *         1795408065,
+                     *         1795408080,
+                     *         1795408095,
+                     *         1795408110,
+                     *         1795408125,
+                     *         1795408140,
+                     *         1795408155,
+                     *         1795408170,
+                     *         1795408185,
+                     *         1795408200,
+                     *         1795408215,
+                     *         1795408230,
+                     *         1795408245,
+                     *         1795408260,
+                     *         1795408275,
+                     *         1795408290,
+                     *         1795408305,
+                     *         1795408320,
+                     *         1795408335,
+                     *         1795408350,
+                     *         1795408365,
+                     *         1795408380,
+                     *         1795408395,
+                     *         1795408410,
+                     *         1795408425,
+                     *         1795408440,
+                     *         1795408455,
+                     *         1795408470,
+                     *         1795408485,
+                     *         1795408500,
+                     *         1795408515,
+                     *         1795408530,
+                     *         1795408545,
+                     *         1795408560,
+                     *         1795408575,
+                     *         1795408590,
+                     *         1795408605,
+                     *         1795408620,
+                     *         1795408635,
+                     *         1795408650,
+                     *         1795408665,
+                     *         1795408680,
+                     *         1795408695,
+                     *         1795408710,
+                     *         1795408725,
+                     *         1795408740,
+                     *         1795408755,
+                     *         1795408770,
+                     *         1795408785,
+                     *         1795408800,
+                     *         1795408815,
+                     *         1795408830,
+                     *         1795408845,
+                     *         1795408860,
+                     *         1795408875,
+                     *         1795408890,
+                     *         1795408905,
+                     *         1795408920,
+                     *         1795408935,
+                     *         1795408950,
+                     *         1795408965,
+                     *         1795408980,
+                     *         1795408995,
+                     *         1795409010,
+                     *         1795409025,
+                     *         1795409040,
+                     *         1795409055,
+                     *         1795409070,
+                     *         1795409085,
+                     *         1795409100,
+                     *         1795409115,
+                     *         1795409130,
+                     *         1795409145,
+                     *         1795409160,
+                     *         1795409175,
+                     *         1795409190,
+                     *         1795409205,
+                     *         1795409220,
+                     *         1795409235,
+                     *         1795409250,
+                     *         1795409265,
+                     *         1795409280,
+                     *         1795409295,
+                     *         1795409310,
+                     *         1795409325,
+                     *         1795409340,
+                     *         1795409355,
+                     *         1795409370,
+                     *         1795409385,
+                     *         1795409400,
+                     *         1795409415,
+                     *         1795409430,
+                     *         1795409445,
+                     *         1795409460,
+                     *         1795409475,
+                     *         1795409490,
+                     *         1795409505,
+                     *         1795409520,
+                     *         1795409535,
+                     *         1795409550,
+                     *         1795409565,
+                     *         1795409580,
+                     *         1795409595,
+                     *         1795409610,
+                     *         1795409625,
+                     *         1795409640,
+                     *         1795409655,
+                     *         1795409670,
+                     *         1795409685,
+                     *         1795409700,
+                     *         1795409715,
+                     *         1795409730,
+                     *         1795409745,
+                     *         1795409760,
+                     *         1795409775,
+                     *         1795409790,
+                     *         1795409805,
+                     *         1795409820,
+                     *         1795409835,
+                     *         1795409850,
+                     *         1795409865,
+                     *         1795409880,
+                     *         1795409895,
+                     *         1795409910,
+                     *         1795409925,
+                     *         1795409940,
+                     *         1795409955,
+                     *         1795409970,
+                     *         1795409985,
+                     *         1795410000,
+                     *         1795410015,
+                     *         1795410030,
+                     *         1795410045,
+                     *         1795410060,
+                     *         1795410075,
+                     *         1795410090,
+                     *         1795410105,
+                     *         1795410120,
+                     *         1795410135,
+                     *         1795410150,
+                     *         1795410165,
+                     *         1795410180,
+                     *         1795410195,
+                     *         1795410210,
+                     *         1795410225,
+                     *         1795410240,
+                     *         1795410255,
+                     *         1795410270,
+                     *         1795410285,
+                     *         1795410300,
+                     *         1795410315,
+                     *         1795410330,
+                     *         1795410345,
+                     *         1795410360,
+                     *         1795410375,
+                     *         1795410390,
+                     *         1795410405,
+                     *         1795410420,
+                     *         1795410435,
+                     *         1795410450,
+                     *         1795410465,
+                     *         1795410480,
+                     *         1795410495,
+                     *         1795410510,
+                     *         1795410525,
+                     *         1795410540,
+                     *         1795410555,
+                     *         1795410570,
+                     *         1795410585,
+                     *         1795410600,
+                     *         1795410615,
+                     *         1795410630,
+                     *         1795410645,
+                     *         1795410660,
+                     *         1795410675,
+                     *         1795410690,
+                     *         1795410705,
+                     *         1795410720,
+                     *         1795410735,
+                     *         1795410750
                      *       ],
                      *       "series": []
                      *     }
@@ -13937,14 +13989,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
+                     *           "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:21:02.717581Z",
+                     *           "created_at": "2026-11-23T05:12:34.436937Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -14051,12 +14103,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
+                     *       "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:02.717581Z",
+                     *       "created_at": "2026-11-23T05:12:34.436937Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14184,12 +14236,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
+                     *       "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:02.717581Z",
+                     *       "created_at": "2026-11-23T05:12:34.436937Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14531,14 +14583,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "af2685bb-0815-4e8b-8ca6-6e12651948fa",
+                     *       "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:21:02.717581Z",
+                     *       "created_at": "2026-11-23T05:12:34.436937Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14712,12 +14764,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
+                     *           "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T02:20:56.822436Z",
+                     *           "created_at": "2026-11-23T05:12:32.424830Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -14732,7 +14784,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-23T02:20:56.858525Z"
+                     *               "last_transition_time": "2026-11-23T05:12:32.438658Z"
                      *             }
                      *           ]
                      *         }
@@ -14825,12 +14877,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
+                     *       "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:56.822436Z",
+                     *       "created_at": "2026-11-23T05:12:32.424830Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14845,7 +14897,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T02:20:56.858525Z"
+                     *           "last_transition_time": "2026-11-23T05:12:32.438658Z"
                      *         }
                      *       ]
                      *     }
@@ -14949,12 +15001,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
+                     *       "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:56.822436Z",
+                     *       "created_at": "2026-11-23T05:12:32.424830Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14969,7 +15021,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T02:20:56.858525Z"
+                     *           "last_transition_time": "2026-11-23T05:12:32.438658Z"
                      *         }
                      *       ]
                      *     }
@@ -15295,12 +15347,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
+                     *       "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:56.822436Z",
+                     *       "created_at": "2026-11-23T05:12:32.424830Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15315,7 +15367,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T02:20:56.858525Z"
+                     *           "last_transition_time": "2026-11-23T05:12:32.438658Z"
                      *         }
                      *       ]
                      *     }
@@ -15646,10 +15698,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
+                     *             "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-23T02:20:56Z"
+                     *             "creationTimestamp": "2026-11-23T05:12:32Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -15712,7 +15764,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-23T02:21:03Z"
+                     *                 "lastTransitionTime": "2026-11-23T05:12:35Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -15875,10 +15927,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "3b04d521-8f1e-4693-a77b-e9c945c59817",
+                     *         "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-23T02:20:56Z"
+                     *         "creationTimestamp": "2026-11-23T05:12:32Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -15891,7 +15943,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-23T02:20:56Z"
+                     *             "lastTransitionTime": "2026-11-23T05:12:32Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16181,10 +16233,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "36f4c412-b8c7-4e2e-8264-a9e016efd779",
+                     *         "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-23T02:20:56Z"
+                     *         "creationTimestamp": "2026-11-23T05:12:32Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -16247,7 +16299,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-23T02:21:03Z"
+                     *             "lastTransitionTime": "2026-11-23T05:12:35Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16544,14 +16596,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b3164cfd-b308-4496-a858-49fce169c775",
+                     *           "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:21:01.278908Z",
+                     *           "created_at": "2026-11-23T05:12:33.756613Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -16645,12 +16697,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b3164cfd-b308-4496-a858-49fce169c775",
+                     *       "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:01.278908Z",
+                     *       "created_at": "2026-11-23T05:12:33.756613Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16755,12 +16807,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b3164cfd-b308-4496-a858-49fce169c775",
+                     *       "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:01.278908Z",
+                     *       "created_at": "2026-11-23T05:12:33.756613Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17088,14 +17140,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b3164cfd-b308-4496-a858-49fce169c775",
+                     *       "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:21:01.278908Z",
+                     *       "created_at": "2026-11-23T05:12:33.756613Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17255,12 +17307,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "47460492-d662-45a6-9778-484ce41d45bd",
+                     *           "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:21:01.770064Z",
+                     *           "created_at": "2026-11-23T05:12:33.889241Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -17356,12 +17408,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "47460492-d662-45a6-9778-484ce41d45bd",
+                     *       "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:01.770064Z",
+                     *       "created_at": "2026-11-23T05:12:33.889241Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17469,12 +17521,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "47460492-d662-45a6-9778-484ce41d45bd",
+                     *       "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:01.770064Z",
+                     *       "created_at": "2026-11-23T05:12:33.889241Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17804,12 +17856,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "47460492-d662-45a6-9778-484ce41d45bd",
+                     *       "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:21:01.770064Z",
+                     *       "created_at": "2026-11-23T05:12:33.889241Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -17971,7 +18023,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
+                     *           "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -17980,7 +18032,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:20:51.714753Z",
+                     *           "created_at": "2026-11-23T05:12:31.320848Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -18071,7 +18123,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
+                     *       "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18079,7 +18131,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:51.714753Z",
+                     *       "created_at": "2026-11-23T05:12:31.320848Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18183,7 +18235,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
+                     *       "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18191,7 +18243,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:51.714753Z",
+                     *       "created_at": "2026-11-23T05:12:31.320848Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18516,7 +18568,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b5daf48d-4a69-4329-81bc-fcd37e8e90ec",
+                     *       "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18525,7 +18577,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:20:51.714753Z",
+                     *       "created_at": "2026-11-23T05:12:31.320848Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18697,7 +18749,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-23T02:20:48.318588Z",
+                     *           "updated_at": "2026-11-23T05:12:30.228373Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -18817,7 +18869,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T02:20:48.318588Z",
+                     *       "updated_at": "2026-11-23T05:12:30.228373Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -18967,7 +19019,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-ede4e",
+                     *               "workload": "ai-research/job-train-bf923",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19006,7 +19058,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-ede4e",
+                     *               "workload": "ai-research/job-train-bf923",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19237,7 +19289,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T02:20:48.318588Z",
+                     *       "updated_at": "2026-11-23T05:12:30.228373Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19727,7 +19779,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-23T02:21:06.741145Z"
+                     *           "created_at": "2026-11-23T05:12:38.400815Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19836,7 +19888,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-23T02:21:06.741145Z"
+                     *       "created_at": "2026-11-23T05:12:38.400815Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20094,7 +20146,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-23T02:21:06.741145Z"
+                     *       "created_at": "2026-11-23T05:12:38.400815Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20648,7 +20700,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-23T02:21:08.787585Z"
+                     *           "heartbeat_at": "2026-11-23T05:12:41.524984Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -20799,7 +20851,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-7f278",
+                     *           "name": "job-train-a3240",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -21266,12 +21318,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
+                     *           "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:21:00.403074Z",
+                     *           "created_at": "2026-11-23T05:12:33.619266Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -21366,12 +21418,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
+                     *       "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:00.403074Z",
+                     *       "created_at": "2026-11-23T05:12:33.619266Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21478,12 +21530,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
+                     *       "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:00.403074Z",
+                     *       "created_at": "2026-11-23T05:12:33.619266Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21810,12 +21862,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b6b0c89-c1fe-4bce-983e-9645c43caa40",
+                     *       "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:21:00.403074Z",
+                     *       "created_at": "2026-11-23T05:12:33.619266Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -21976,14 +22028,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
+                     *           "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:21:02.282733Z",
+                     *           "created_at": "2026-11-23T05:12:34.075028Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -22082,12 +22134,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
+                     *       "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:02.282733Z",
+                     *       "created_at": "2026-11-23T05:12:34.075028Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22200,12 +22252,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
+                     *       "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:02.282733Z",
+                     *       "created_at": "2026-11-23T05:12:34.075028Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22538,14 +22590,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dbe9137a-9a25-47ef-9c46-66dfc283d548",
+                     *       "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:21:02.282733Z",
+                     *       "created_at": "2026-11-23T05:12:34.075028Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22795,8 +22847,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-24T02:21:14.519252Z",
-                     *       "until": "2026-11-23T02:21:14.519252Z",
+                     *       "since": "2026-10-24T05:12:43.154819Z",
+                     *       "until": "2026-11-23T05:12:43.154819Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -22858,12 +22910,12 @@ export interface operations {
                      *         [
                      *           "research",
                      *           5,
-                     *           0.096,
-                     *           0.47,
-                     *           0.626,
+                     *           0.061,
+                     *           0.074,
+                     *           0.083,
                      *           1,
                      *           0,
-                     *           2.067,
+                     *           2.247,
                      *           0,
                      *           1,
                      *           0.002
@@ -22871,12 +22923,12 @@ export interface operations {
                      *       ],
                      *       "totals": {
                      *         "started": 5,
-                     *         "wait_p50_seconds": 0.096,
-                     *         "wait_p90_seconds": 0.47,
-                     *         "wait_max_seconds": 0.626,
+                     *         "wait_p50_seconds": 0.061,
+                     *         "wait_p90_seconds": 0.074,
+                     *         "wait_max_seconds": 0.083,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 2.067,
+                     *         "run_mean_seconds": 2.247,
                      *         "preempted": 0,
                      *         "evicted": 1,
                      *         "device_hours": 0.002
@@ -22981,14 +23033,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
+                     *           "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:20:55.881050Z",
+                     *           "created_at": "2026-11-23T05:12:32.180020Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23120,12 +23172,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
+                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:55.881050Z",
+                     *       "created_at": "2026-11-23T05:12:32.180020Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23270,12 +23322,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
+                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:55.881050Z",
+                     *       "created_at": "2026-11-23T05:12:32.180020Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23453,15 +23505,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
+                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T02:20:55.881050Z",
-                     *       "deletion_requested_at": "2026-11-23T02:21:23.422521Z",
+                     *       "created_at": "2026-11-23T05:12:32.180020Z",
+                     *       "deletion_requested_at": "2026-11-23T05:12:44.326523Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -23663,14 +23715,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d6a44ad1-b8ac-41d3-9cb2-e10e407741c2",
+                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:20:55.881050Z",
+                     *       "created_at": "2026-11-23T05:12:32.180020Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23869,14 +23921,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
+                     *           "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:21:03.131675Z",
+                     *           "created_at": "2026-11-23T05:12:34.776010Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -23975,12 +24027,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
+                     *       "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:03.131675Z",
+                     *       "created_at": "2026-11-23T05:12:34.776010Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24093,12 +24145,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
+                     *       "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:03.131675Z",
+                     *       "created_at": "2026-11-23T05:12:34.776010Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24432,14 +24484,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "774a1976-5ed6-49ad-9fd1-7dcaa7cf8cce",
+                     *       "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:21:03.131675Z",
+                     *       "created_at": "2026-11-23T05:12:34.776010Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24603,12 +24655,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "ce0d91cd-ea2f-4373-9e9c-312877f3af53",
+                     *           "uid": "17bbc2b0-5b45-4d6d-901e-0493e1d2eba3",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T02:20:48.558404Z",
+                     *           "created_at": "2026-11-23T05:12:30.248825Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -24820,12 +24872,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "59688a2f-0ac4-4080-b1b4-e5a732b08d77",
+                     *       "uid": "f995b137-566f-4ba1-907d-2714d6b97600",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:58.033733Z",
+                     *       "created_at": "2026-11-23T05:12:32.847262Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25154,12 +25206,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "59688a2f-0ac4-4080-b1b4-e5a732b08d77",
+                     *       "uid": "f995b137-566f-4ba1-907d-2714d6b97600",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:20:58.033733Z",
+                     *       "created_at": "2026-11-23T05:12:32.847262Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25322,14 +25374,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
+                     *           "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:21:00.727628Z",
+                     *           "created_at": "2026-11-23T05:12:33.694442Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -25425,12 +25477,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
+                     *       "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:00.727628Z",
+                     *       "created_at": "2026-11-23T05:12:33.694442Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25540,12 +25592,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
+                     *       "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:21:00.727628Z",
+                     *       "created_at": "2026-11-23T05:12:33.694442Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25875,14 +25927,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "01b02105-bc2d-4464-8aac-450fa3350752",
+                     *       "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:21:00.727628Z",
+                     *       "created_at": "2026-11-23T05:12:33.694442Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26050,7 +26102,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-23T02:21:06.529710Z"
+                     *           "updated_at": "2026-11-23T05:12:38.261114Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -26152,7 +26204,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T02:21:06.529710Z"
+                     *       "updated_at": "2026-11-23T05:12:38.261114Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26279,7 +26331,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T02:21:06.529710Z"
+                     *       "updated_at": "2026-11-23T05:12:38.261114Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26510,7 +26562,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-23T02:21:06.640435Z"
+                     *       "updated_at": "2026-11-23T05:12:38.346557Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26655,8 +26707,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 5,
-                     *           "started_at": "2026-11-23T02:21:10.734444Z",
-                     *           "duration_seconds": 0.009538733007502742,
+                     *           "started_at": "2026-11-23T05:12:41.429628Z",
+                     *           "duration_seconds": 0.0008966880000116362,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -26937,7 +26989,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-23T02:20:58.829005Z"
+                     *       "created_at": "2026-11-23T05:12:33.100009Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -27176,10 +27228,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "982984c1-65c1-445b-b025-f6da296d722c",
+                     *           "id": "554f5765-d4c4-4f1a-bb35-9de491d596ec",
                      *           "name": "nightly",
-                     *           "created": "2026-11-23T02:20:58.910327Z",
-                     *           "expiry": "2027-02-21T02:20:58.909661Z",
+                     *           "created": "2026-11-23T05:12:33.156973Z",
+                     *           "expiry": "2027-02-21T05:12:33.156518Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -27283,10 +27335,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "982984c1-65c1-445b-b025-f6da296d722c",
+                     *       "id": "554f5765-d4c4-4f1a-bb35-9de491d596ec",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T02:20:58.909661Z",
+                     *       "expiry": "2027-02-21T05:12:33.156518Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -27627,7 +27679,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T02:21:13.464238Z",
+                     *       "since": "2026-11-22T05:12:42.746533Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -27821,14 +27873,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
+                     *           "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:20:59.968117Z",
+                     *           "created_at": "2026-11-23T05:12:33.547979Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -27923,12 +27975,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
+                     *       "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:59.968117Z",
+                     *       "created_at": "2026-11-23T05:12:33.547979Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28037,12 +28089,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
+                     *       "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:59.968117Z",
+                     *       "created_at": "2026-11-23T05:12:33.547979Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28371,14 +28423,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bcfe300-07a6-4797-89fc-21ca0a742d1f",
+                     *       "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:20:59.968117Z",
+                     *       "created_at": "2026-11-23T05:12:33.547979Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28545,7 +28597,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-23T02:20:48.540330Z"
+                     *           "created_at": "2026-11-23T05:12:30.246057Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -28645,7 +28697,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T02:20:57.707515Z"
+                     *       "created_at": "2026-11-23T05:12:32.733566Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28770,7 +28822,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T02:20:57.707515Z"
+                     *       "created_at": "2026-11-23T05:12:32.733566Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28871,7 +28923,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T02:20:57.707515Z"
+                     *       "created_at": "2026-11-23T05:12:32.733566Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28998,10 +29050,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "97228737-3844-4a6e-8865-c5890a847fa0",
+                     *           "id": "ca57569a-af3c-47ed-9ead-7d1bdc3e0b37",
                      *           "name": "laptop",
-                     *           "created": "2026-11-23T02:20:58.531056Z",
-                     *           "expiry": "2027-02-21T02:20:58.530645Z",
+                     *           "created": "2026-11-23T05:12:32.980463Z",
+                     *           "expiry": "2027-02-21T05:12:32.980214Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -29212,12 +29264,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
+                     *           "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T02:20:57.107220Z",
+                     *           "created_at": "2026-11-23T05:12:32.613202Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -29310,12 +29362,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
+                     *       "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:20:57.107220Z",
+                     *       "created_at": "2026-11-23T05:12:32.613202Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -29420,12 +29472,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
+                     *       "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T02:20:57.107220Z",
+                     *       "created_at": "2026-11-23T05:12:32.613202Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -29750,12 +29802,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a2dd4164-e150-4390-aa1a-554b787341f9",
+                     *       "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T02:20:57.107220Z",
+                     *       "created_at": "2026-11-23T05:12:32.613202Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -29957,7 +30009,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "0a737a2b-9b78-4a0d-a616-d5419d688e9a",
+                     *           "uid": "1a1cbebf-b17c-4a35-a6cd-132574c08eea",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -29966,9 +30018,9 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-23T02:21:10.668020Z",
-                     *           "queued_at": "2026-11-23T02:21:10.668020Z",
-                     *           "quota_reserved_at": "2026-11-23T02:21:10.734444Z",
+                     *           "created_at": "2026-11-23T05:12:41.369071Z",
+                     *           "queued_at": "2026-11-23T05:12:41.369071Z",
+                     *           "quota_reserved_at": "2026-11-23T05:12:41.429628Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -30130,7 +30182,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "ff295502-ba82-49dd-aa54-8652ffdf3468",
+                     *           "uid": "e9b6fcc3-9412-434b-ba58-11239f3d1881",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -30265,7 +30317,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "ff295502-ba82-49dd-aa54-8652ffdf3468",
+                     *       "uid": "e9b6fcc3-9412-434b-ba58-11239f3d1881",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30274,10 +30326,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T02:21:08.189556Z",
-                     *       "queued_at": "2026-11-23T02:21:08.189556Z",
-                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
-                     *       "admitted_at": "2026-11-23T02:21:09.125229Z",
+                     *       "created_at": "2026-11-23T05:12:38.964639Z",
+                     *       "queued_at": "2026-11-23T05:12:38.964639Z",
+                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
+                     *       "admitted_at": "2026-11-23T05:12:39.123841Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -30292,14 +30344,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T02:21:09.125229Z"
+                     *           "last_transition_time": "2026-11-23T05:12:39.123841Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30308,7 +30360,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1035.1035.2064",
+                     *       "resource_version": "1028.1028.2050",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30349,7 +30401,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:21:09.020427Z"
+                     *           "last_transition_time": "2026-11-23T05:12:39.088599Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30477,7 +30529,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "0a737a2b-9b78-4a0d-a616-d5419d688e9a",
+                     *       "uid": "1a1cbebf-b17c-4a35-a6cd-132574c08eea",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -30486,9 +30538,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:21:10.668020Z",
-                     *       "queued_at": "2026-11-23T02:21:10.668020Z",
-                     *       "quota_reserved_at": "2026-11-23T02:21:10.734444Z",
+                     *       "created_at": "2026-11-23T05:12:41.369071Z",
+                     *       "queued_at": "2026-11-23T05:12:41.369071Z",
+                     *       "quota_reserved_at": "2026-11-23T05:12:41.429628Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30504,14 +30556,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:21:10.734444Z"
+                     *           "last_transition_time": "2026-11-23T05:12:41.429628Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:21:10.734444Z"
+                     *           "last_transition_time": "2026-11-23T05:12:41.429628Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30519,8 +30571,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-23T02:21:15.918966Z",
-                     *       "resource_version": "1056.1048.2096",
+                     *       "deletion_requested_at": "2026-11-23T05:12:43.567182Z",
+                     *       "resource_version": "1050.1041.2082",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -30561,7 +30613,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:21:10.734444Z"
+                     *           "last_transition_time": "2026-11-23T05:12:41.429628Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30726,7 +30778,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "ff295502-ba82-49dd-aa54-8652ffdf3468",
+                     *       "uid": "e9b6fcc3-9412-434b-ba58-11239f3d1881",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30735,9 +30787,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:21:08.189556Z",
-                     *       "queued_at": "2026-11-23T02:21:08.189556Z",
-                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
+                     *       "created_at": "2026-11-23T05:12:38.964639Z",
+                     *       "queued_at": "2026-11-23T05:12:38.964639Z",
+                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30753,14 +30805,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30769,7 +30821,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1034.1032.2064",
+                     *       "resource_version": "1027.1025.2050",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30810,7 +30862,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:21:09.020427Z"
+                     *           "last_transition_time": "2026-11-23T05:12:39.088599Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30957,7 +31009,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
+                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -30966,9 +31018,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:21:08.329546Z",
-                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
-                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
+                     *       "created_at": "2026-11-23T05:12:38.984261Z",
+                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
+                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30984,14 +31036,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30999,8 +31051,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-23T02:21:10.559857Z",
-                     *       "resource_version": "1045.1032.2064",
+                     *       "deletion_requested_at": "2026-11-23T05:12:41.298575Z",
+                     *       "resource_version": "1038.1025.2050",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31041,7 +31093,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31196,10 +31248,10 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-23T02:21:09.125229Z",
+                     *           "at": "2026-11-23T05:12:39.123841Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -31302,7 +31354,16 @@ export interface operations {
                      *       "flavors": [],
                      *       "queue_holders": [],
                      *       "workload_holders": [],
-                     *       "victims": []
+                     *       "victims": [],
+                     *       "expected_start": {
+                     *         "at": null,
+                     *         "seconds": null,
+                     *         "reason": "HoldsQuota",
+                     *         "basis": "It does not wait.",
+                     *         "window_seconds": 3600,
+                     *         "admitted": null,
+                     *         "ahead": 0
+                     *       }
                      *     }
                      */
                     "application/json": components["schemas"]["ExplainedWorkload"];
@@ -31390,7 +31451,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
+                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31399,9 +31460,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:21:08.329546Z",
-                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
-                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
+                     *       "created_at": "2026-11-23T05:12:38.984261Z",
+                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
+                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31417,14 +31478,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31433,7 +31494,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1038.1032.2064",
+                     *       "resource_version": "1031.1025.2050",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31474,7 +31535,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31919,7 +31980,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
+                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31928,9 +31989,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:21:08.329546Z",
-                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
-                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
+                     *       "created_at": "2026-11-23T05:12:38.984261Z",
+                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
+                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31946,14 +32007,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31962,7 +32023,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1036.1032.2064",
+                     *       "resource_version": "1029.1025.2050",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32003,7 +32064,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32150,7 +32211,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "3e55c310-b146-41cd-92dc-1b5e3ec5e76f",
+                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32159,9 +32220,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T02:21:08.329546Z",
-                     *       "queued_at": "2026-11-23T02:21:08.329546Z",
-                     *       "quota_reserved_at": "2026-11-23T02:21:08.425698Z",
+                     *       "created_at": "2026-11-23T05:12:38.984261Z",
+                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
+                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32177,14 +32238,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32193,7 +32254,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1040.1032.2064",
+                     *       "resource_version": "1033.1025.2050",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32234,7 +32295,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T02:21:08.425698Z"
+                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
                      *         }
                      *       ],
                      *       "devices": [

@@ -94,10 +94,14 @@ def test_namespaces(alice: SchemaClient, bob: SchemaClient) -> None:
 
 def test_clusters(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(
-        server_url="https://10.0.0.1:6443", configuration={"kind": "Configuration"}
+        server_url="https://10.0.0.1:6443",
+        configuration={"kind": "Configuration"},
+        telemetry_urls=["http://me:secret@10.0.0.7/metrics"],
     )
     url = "/api/v1/clusters/"
     assert alice.get(url).json()["results"][0]["server_url"] == "https://10.0.0.1:6443"
+    assert alice.get(url).json()["results"][0]["telemetry_urls"] == ["http://***@10.0.0.7/metrics"]
     assert bob.get(url).json()["results"][0]["server_url"] == ""
+    assert bob.get(url).json()["results"][0]["telemetry_urls"] == []
     assert bob.get(f"{url}default/").json()["configuration"] == {}
     assert bob.get(f"{url}nowhere/").status_code == 404
