@@ -253,8 +253,6 @@ class ClusterSerializer(Shape):
     )
     telemetry_urls = serializers.ListField(
         child=serializers.CharField(),
-        
         help_text="Where what devices and containers really use is read; credentials are hidden.",
-   ,
     )
     created_at = serializers.DateTimeField()

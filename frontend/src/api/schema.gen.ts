@@ -2831,7 +2831,7 @@ export interface components {
             device_plugin: {
                 [key: string]: unknown;
             };
-            /** @description Where what devices and containers really use is read; user names and passwords are hidden. */
+            /** @description Where what devices and containers really use is read; credentials are hidden. */
             telemetry_urls: string[];
             /** Format: date-time */
             created_at: string;
