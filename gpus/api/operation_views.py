@@ -75,6 +75,8 @@ class DeviceUsageSerializer(Shape):
     at = serializers.DateTimeField()
     memory_used_mib = serializers.FloatField(allow_null=True)
     utilization_percent = serializers.FloatField(allow_null=True)
+    temperature_celsius = serializers.FloatField(allow_null=True)
+    power_watts = serializers.FloatField(allow_null=True)
 
 
 class DeviceSampleSerializer(Shape):
@@ -85,6 +87,8 @@ class DeviceSampleSerializer(Shape):
     memory_used_mib_peak = serializers.FloatField(allow_null=True)
     utilization_percent = serializers.FloatField(allow_null=True)
     utilization_percent_peak = serializers.FloatField(allow_null=True)
+    temperature_celsius = serializers.FloatField(allow_null=True)
+    power_watts = serializers.FloatField(allow_null=True)
 
 
 def _require_cluster_admin(view: ClusterView) -> None:
@@ -172,6 +176,8 @@ class DeviceUsageView(ClusterView):
                     "at": sample.at,
                     "memory_used_mib": sample.memory_used_mib,
                     "utilization_percent": sample.utilization_percent,
+                    "temperature_celsius": sample.temperature_celsius,
+                    "power_watts": sample.power_watts,
                 }
                 for sample in latest_samples([row.pk for row in self.reach.clusters], timezone.now())
             ]

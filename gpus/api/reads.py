@@ -196,8 +196,9 @@ def device_samples(cluster_id: int, uuid: str, resolution: Resolution, since: da
         device__node__cluster_id=cluster_id, device__uuid=uuid, resolution=resolution, at__gte=since
     )
     return rows.order_by("at").values(
-        "at", "memory_used_mib", "memory_used_mib_peak", "utilization_percent", "utilization_percent_peak"
-    )
+        "at", "memory_used_mib", "memory_used_mib_peak", "utilization_percent", "utilization_percent_peak",
+        "temperature_celsius", "power_watts",
+    )  # fmt: skip
 
 
 def container_samples(

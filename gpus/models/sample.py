@@ -23,6 +23,8 @@ class DeviceSample(Sample):
     """A device as its node's monitor sees it."""
 
     device = models.ForeignKey("gpus.Device", on_delete=models.CASCADE, related_name="samples")
+    temperature_celsius = models.FloatField(null=True)
+    power_watts = models.FloatField(null=True)
 
     class Meta:
         ordering = ["device", "at"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -15,14 +15,22 @@ from gpus.models import ContainerSample, Device, DeviceSample
 
 _MIB: Final = 2**20
 _MAX_NAME: Final = 253
+_NOT_SUPPORTED: Final = 2.0**62
+"""DCGM reports numbers of at least this size for what a device cannot measure."""
+_WITH_PEAK: Final = ("memory_used_mib", "utilization_percent")
 _MAX_NAMESPACE: Final = 63
 
-# The metric names of HAMi's vGPU monitor, present and earlier ones.
+# The metric names of HAMi's vGPU monitor, present and earlier ones; and what that monitor does not know, by the names of
+# HAMi-WebUI's exporter and of NVIDIA's DCGM exporter.
 _DEVICE_METRICS: Final[Mapping[str, str]] = {
     "hami_host_gpu_memory_used_bytes": "memory_used_mib",
     "HostGPUMemoryUsage": "memory_used_mib",
     "hami_host_gpu_utilization_ratio": "utilization_percent",
     "HostCoreUtilization": "utilization_percent",
+    "hami_device_temperature": "temperature_celsius",
+    "DCGM_FI_DEV_GPU_TEMP": "temperature_celsius",
+    "hami_device_power": "power_watts",
+    "DCGM_FI_DEV_POWER_USAGE": "power_watts",
 }
 _CONTAINER_METRICS: Final[Mapping[str, str]] = {
     "hami_vgpu_memory_used_bytes": "memory_used_mib",
@@ -33,7 +41,7 @@ _CONTAINER_METRICS: Final[Mapping[str, str]] = {
     "Device_last_kernel_of_container": "last_kernel_seconds",
 }
 _LABELS: Final[Mapping[str, tuple[str, ...]]] = {
-    "uuid": ("device_uuid", "deviceuuid"),
+    "uuid": ("device_uuid", "deviceuuid", "UUID"),
     "namespace": ("namespace", "podnamespace"),
     "pod": ("pod", "podname"),
     "container": ("container", "ctrname"),
@@ -61,14 +69,15 @@ class Reading:
 def read_metrics(text: str) -> Reading:
     """Read Prometheus' text format as HAMi's monitor writes it; other metrics are skipped. Raises ValueError.
 
-    Memory is in bytes. A repeated sample, which HAMi writes, counts once; NaN and infinity count as not reported.
-    Impossible device or pod names are skipped.
+    Memory is in bytes, temperature in degrees Celsius, power in watts. A repeated sample, which HAMi writes, counts
+    once; NaN, infinity and DCGM's number for "not supported" count as not reported. Impossible device or pod names are
+    skipped.
     """
     devices: dict[str, dict[str, float]] = {}
     containers: dict[ContainerKey, dict[str, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if not math.isfinite(sample.value):
+            if not math.isfinite(sample.value) or sample.value >= _NOT_SUPPORTED:
                 continue
             value = float(sample.value)
             uuid, *pod = (_label(sample.labels, meaning) for meaning in _LABELS)
@@ -79,6 +88,18 @@ def read_metrics(text: str) -> Reading:
                 field = _CONTAINER_METRICS[sample.name]
                 namespace, name, container = pod
                 containers.setdefault((uuid, namespace, name, container), {})[field] = _scaled(field, value)
+    return Reading(devices, containers)
+
+
+def together(readings: Iterable[Reading]) -> Reading:
+    """What several endpoints say as one reading: one may know the memory of a device, another its temperature."""
+    devices: dict[str, dict[str, float]] = {}
+    containers: dict[ContainerKey, dict[str, float]] = {}
+    for reading in readings:
+        for uuid, values in reading.devices.items():
+            devices.setdefault(uuid, {}).update(values)
+        for key, values in reading.containers.items():
+            containers.setdefault(key, {}).update(values)
     return Reading(devices, containers)
 
 
@@ -116,7 +137,10 @@ def store_reading(cluster_id: int, reading: Reading, at: datetime) -> int:
     ]
     values = ["memory_used_mib", "memory_used_mib_peak", "utilization_percent", "utilization_percent_peak"]
     DeviceSample.objects.bulk_create(
-        devices, update_conflicts=True, unique_fields=["device", "resolution", "at"], update_fields=values
+        devices,
+        update_conflicts=True,
+        unique_fields=["device", "resolution", "at"],
+        update_fields=[*values, *_PHYSICAL],
     )
     ContainerSample.objects.bulk_create(
         containers,
@@ -128,7 +152,7 @@ def store_reading(cluster_id: int, reading: Reading, at: datetime) -> int:
 
 
 def _with_peaks(values: Mapping[str, float]) -> dict[str, Any]:
-    peaks = {f"{name}_peak": value for name, value in values.items() if name != "last_kernel_seconds"}
+    peaks = {f"{name}_peak": values[name] for name in _WITH_PEAK if name in values}
     return {**values, **peaks}
 
 
@@ -138,8 +162,9 @@ _MEAN_AND_PEAK: Final[Mapping[str, Aggregate]] = {
     "utilization_percent": "avg",
     "utilization_percent_peak": "max",
 }
+_PHYSICAL: Final[Mapping[str, Aggregate]] = {"temperature_celsius": "avg", "power_watts": "avg"}
 _SERIES: Final = (
-    Series(DeviceSample._meta.db_table, ("device_id",), _MEAN_AND_PEAK),
+    Series(DeviceSample._meta.db_table, ("device_id",), {**_MEAN_AND_PEAK, **_PHYSICAL}),
     Series(
         ContainerSample._meta.db_table,
         ("device_id", "namespace", "pod_name", "container"),

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from accounts.models import Cluster
 from accounts.outgoing import open_url
-from gpus.services.telemetry import read_metrics, store_reading
+from gpus.services.telemetry import read_metrics, store_reading, together
 
 _TIMEOUT_SECONDS: Final = 5.0
 _MAX_BYTES: Final = 50_000_000
@@ -50,10 +50,10 @@ def sample_cluster(cluster: Cluster, now: datetime) -> int:
 
     If an endpoint fails, its samples are missing; the other endpoints are read all the same.
     """
-    samples = 0
+    readings = []
     for url in cluster.telemetry_urls:
         try:
-            samples += store_reading(cluster.pk, read_metrics(scrape(url)), now)
+            readings.append(read_metrics(scrape(url)))
         except (ScrapeFailed, ValueError) as error:
             _log.warning("cluster %s: no telemetry: %s", cluster.name, error)
-    return samples
+    return store_reading(cluster.pk, together(readings), now)

@@ -1,4 +1,5 @@
-"""An imitation of HAMi's vGPU monitors: what devices and containers use, in Prometheus' text format.
+"""An imitation of HAMi's vGPU monitors: what devices and containers use, in Prometheus' text format; and, as DCGM's
+exporter says it, how warm the devices are and what they draw.
 
 How much a container uses follows from what its pod's annotations say it got, drawn once per container and swaying with
 time: less than it was given, some hardly anything. The same cluster at the same moment says the same.
@@ -34,7 +35,12 @@ NVIDIA_ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
 _MIB: Final = 2**20
 _DEVICE: Final = ("node", "device_index", "device_uuid", "device_type")
 _CONTAINER: Final = ("namespace", "pod", "container", "vdevice_index", "device_uuid")
+_DCGM: Final = ("UUID", "Hostname")
 _DRIVER_MIB: Final = 180
+_COOL_CELSIUS: Final = 31.0
+_WARMING_CELSIUS: Final = 47.0
+_IDLE_WATTS: Final = 42.0
+_WORKING_WATTS: Final = 230.0
 _IDLE_SHARE: Final = 0.15
 _WARM_UP_SECONDS: Final = 30.0
 
@@ -116,13 +122,18 @@ class _Families(Collector):
         """The names of HAMi's exporter of today."""
         memory = GaugeMetricFamily("hami_host_gpu_memory_used_bytes", "GPU memory in use", labels=_DEVICE)
         utilization = GaugeMetricFamily("hami_host_gpu_utilization_ratio", "GPU utilization, 0 to 100", labels=_DEVICE)
+        temperature = GaugeMetricFamily("DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", labels=_DCGM)
+        power = GaugeMetricFamily("DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", labels=_DCGM)
         for node, device in self._devices:
             labels = (node, str(device.get("index", 0)), device["id"], device.get("type", ""))
             uses = [use for use in self._containers if use.uuid == device["id"]]
             used = _DRIVER_MIB * bool(uses) + sum(use.memory_mib for use in uses)
             memory.add_metric(labels, min(used, device.get("devmem", 0)) * _MIB)
-            utilization.add_metric(labels, min(100.0, sum(use.utilization_percent for use in uses)))
-        return [memory, utilization, *self._of_containers()]
+            busy = min(100.0, sum(use.utilization_percent for use in uses))
+            utilization.add_metric(labels, busy)
+            temperature.add_metric((device["id"], node), round(_COOL_CELSIUS + _WARMING_CELSIUS * busy / 100))
+            power.add_metric((device["id"], node), round(_IDLE_WATTS + _WORKING_WATTS * busy / 100, 1))
+        return [memory, utilization, temperature, power, *self._of_containers()]
 
     def _of_containers(self) -> Iterator[Metric]:
         for name, (text, value) in _OF_CONTAINERS.items():

@@ -47,6 +47,16 @@ export function deviceUsageQuery(cluster: string) {
   });
 }
 
+/** What does not change while it is looked at: its mode, its NUMA node. */
+export function deviceQuery(cluster: string, uuid: string) {
+  const params = { path: { uuid }, query: { cluster } };
+  return queryOptions({
+    queryKey: ["device", cluster, uuid] as const,
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/devices/{uuid}/", { params, signal })),
+    staleTime: 60_000,
+  });
+}
+
 /** What a device used in the last hour, as its monitor says; empty without a monitor. */
 export function deviceSamplesQuery(cluster: string, uuid: string) {
   const params = { path: { uuid }, query: { cluster, hours: 1 } };

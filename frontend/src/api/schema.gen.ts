@@ -3250,6 +3250,10 @@ export interface components {
             utilization_percent: number | null;
             /** Format: double */
             utilization_percent_peak: number | null;
+            /** Format: double */
+            temperature_celsius: number | null;
+            /** Format: double */
+            power_watts: number | null;
         };
         /** @description The devices of a node together. */
         DeviceTotals: {
@@ -3286,6 +3290,10 @@ export interface components {
             memory_used_mib: number | null;
             /** Format: double */
             utilization_percent: number | null;
+            /** Format: double */
+            temperature_celsius: number | null;
+            /** Format: double */
+            power_watts: number | null;
         };
         /** @description How the parts that work behind the screen are doing. */
         Diagnostics: {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -175,3 +176,51 @@ def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
         assert sample_cluster(cluster, NOW) == 2
         server.shutdown()
     assert DeviceSample.objects.get().memory_used_mib == 1024.0
+
+
+PHYSICAL = """DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="n1-0",Hostname="n1"} 61
+DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="n1-0",Hostname="n1"} 187.5
+DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="n1-1",Hostname="n1"} 9223372036854775794
+hami_device_power{node="n1",device_uuid="n1-1"} 55
+"""
+
+
+@contextlib.contextmanager
+def served(text: str) -> Iterator[str]:
+    """The URL of an endpoint that says this."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/metrics"
+        server.shutdown()
+
+
+def test_temperature_and_power_in_the_words_of_two_exporters() -> None:
+    devices = read_metrics(PHYSICAL).devices
+    assert devices == {"n1-0": {"temperature_celsius": 61.0, "power_watts": 187.5}, "n1-1": {"power_watts": 55.0}}
+
+
+@pytest.mark.django_db
+def test_what_two_endpoints_say_of_one_device_is_one_sample() -> None:
+    cluster = make_cluster()
+    make_node(cluster, "n1", [{}, {}])
+    with served(MONITOR) as monitor, served(PHYSICAL) as exporter:
+        for order in ([monitor, exporter], [exporter, monitor]):
+            DeviceSample.objects.all().delete()
+            cluster.telemetry_urls = order
+            sample_cluster(cluster, NOW)
+            sample = DeviceSample.objects.get(device__uuid="n1-0")
+            found = (sample.memory_used_mib, sample.temperature_celsius, sample.power_watts)
+            assert found == (1024.0, 61.0, 187.5), order
+    roll_up_telemetry(NOW + timedelta(hours=1))
+    rolled = DeviceSample.objects.get(device__uuid="n1-0", resolution=Resolution.MINUTES)
+    assert (rolled.temperature_celsius, rolled.power_watts) == (61.0, 187.5)

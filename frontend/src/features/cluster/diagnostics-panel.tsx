@@ -30,7 +30,7 @@ export function DiagnosticsPanel() {
         </TextLink>
       }
     >
-      {found.isPending && <Skeleton height={320} m="md" />}
+      {found.isPending && <Skeleton height={320} width="auto" m="md" />}
       {found.error !== null && (
         <ErrorState
           title={t`How it is doing cannot be shown`}

@@ -18,7 +18,7 @@ export function FragmentationPanel() {
   const report = fragmentation.data?.cluster;
   return (
     <Panel title={t`Fragmentation`} w="100%" flush>
-      {fragmentation.isPending && <Skeleton height={140} m="md" />}
+      {fragmentation.isPending && <Skeleton height={140} width="auto" m="md" />}
       {fragmentation.error !== null && (
         <ErrorState
           title={t`The fragmentation cannot be shown`}

@@ -11,6 +11,7 @@ import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
 import { partsWord } from "@/lib/words/device-words";
 import { CordonMenu } from "./cordon";
+import { DeviceHint, useRest } from "./device/device-facts";
 import { gpuStateLooks } from "./gpu-state";
 import classes from "./gpus.module.css";
 import type { DeviceEntry, NodeGroup } from "./summary";
@@ -78,7 +79,9 @@ function NodeHead({ group, fault, compact }: Pick<NodeDevicesProps, "group" | "f
       </Text>
       <Group gap={6} wrap="nowrap" miw={0}>
         <Text fz="xs" c="var(--kw-muted)" className="kw-number" truncate>
-          {compact ? memory : [types, ...counted, `memory ${memory}`, `cores ${cores}`].join(" · ")}
+          {compact
+            ? t`memory ${memory}, cores ${cores}`
+            : [types, ...counted, `memory ${memory}`, `cores ${cores}`].join(" · ")}
         </Text>
         {!compact && (
           <CordonMenu
@@ -108,13 +111,17 @@ function describe({ device }: DeviceEntry): string {
 
 function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
   const { device } = entry;
+  const { element, rests, handlers } = useRest();
   return (
     <button
+      ref={element}
+      {...handlers}
       type="button"
       className={classes.device}
       data-state={gpuState(device)}
       onClick={() => onOpen(entry.uuid)}
     >
+      {rests && <DeviceHint uuid={entry.uuid} device={device} target={element} />}
       {/* This says all of it in words: who hears it needs no digits of their own. */}
       <VisuallyHidden>{describe(entry)}</VisuallyHidden>
       <span className={classes.deviceHead} aria-hidden>
@@ -176,15 +183,18 @@ function Slices({ device, of, total, highlight, height }: SlicesProps) {
 
 function CompactDevice({ entry, highlight, onOpen }: DeviceProps) {
   const { device } = entry;
+  const { element, rests, handlers } = useRest();
   return (
     <button
+      ref={element}
+      {...handlers}
       type="button"
       className={classes.tile}
       data-state={gpuState(device)}
       aria-label={describe(entry)}
-      title={describe(entry)}
       onClick={() => onOpen(entry.uuid)}
     >
+      {rests && <DeviceHint uuid={entry.uuid} device={device} target={element} />}
       {device.slices.map((slice, place) => (
         <i
           // biome-ignore lint/suspicious/noArrayIndexKey: a slice has no identity of its own
@@ -196,6 +206,12 @@ function CompactDevice({ entry, highlight, onOpen }: DeviceProps) {
           }}
         />
       ))}
+      <span
+        className={classes.tileCores}
+        style={{
+          height: `${Math.min(100, (100 * device.used_cores_percent) / Math.max(device.cores_percent, 1))}%`,
+        }}
+      />
     </button>
   );
 }

@@ -66,12 +66,43 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
                   total={totals.cores_percent}
                   used={used === null ? null : `${Math.round(used.busyPercent)} %`}
                 />
+                <MeasuredRow
+                  name={t`hottest GPU`}
+                  value={used?.hottestCelsius ?? null}
+                  words={(value) => t`${Math.round(value)} °C`}
+                />
+                <MeasuredRow
+                  name={plural(totals.devices, { one: "power of # GPU", other: "power of # GPUs" })}
+                  value={used?.watts ?? null}
+                  words={(value) => t`${Math.round(value)} W`}
+                />
               </>
             )}
           </Table.Tbody>
         </Table>
       </div>
     </Panel>
+  );
+}
+
+/** What is measured and never asked for. */
+function MeasuredRow({
+  name,
+  value,
+  words,
+}: {
+  name: string;
+  value: number | null;
+  words: (value: number) => string;
+}) {
+  return (
+    <Table.Tr>
+      <Table.Td>{name}</Table.Td>
+      <Table.Td colSpan={4} ta="right">
+        {value === null ? t`no telemetry` : words(value)}
+      </Table.Td>
+      <Table.Td />
+    </Table.Tr>
   );
 }
 
@@ -113,13 +144,34 @@ function AmountRow({ name, format, held, total, used = null }: AmountRowProps) {
   );
 }
 
+interface Used {
+  memoryMib: number;
+  busyPercent: number;
+  /** Null where no device measures it, as with the next. */
+  hottestCelsius: number | null;
+  watts: number | null;
+}
+
+function measured(values: (number | null)[], of: (all: number[]) => number): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : of(known);
+}
+
 /** What the node's devices use now; null where nobody reports any of them. */
-function useUsed(node: string): { memoryMib: number; busyPercent: number } | null {
+function useUsed(node: string): Used | null {
   const usage = useQuery(deviceUsageQuery(useCluster()));
   const rows = usage.data?.results.filter((row) => row.node === node) ?? [];
   if (rows.length === 0) return null;
   return {
     memoryMib: rows.reduce((sum, row) => sum + (row.memory_used_mib ?? 0), 0),
     busyPercent: rows.reduce((sum, row) => sum + (row.utilization_percent ?? 0), 0),
+    hottestCelsius: measured(
+      rows.map((row) => row.temperature_celsius),
+      (all) => Math.max(...all),
+    ),
+    watts: measured(
+      rows.map((row) => row.power_watts),
+      (all) => all.reduce((sum, each) => sum + each, 0),
+    ),
   };
 }

@@ -15,6 +15,7 @@ import { CordonButtons } from "../cordon";
 import { gpuStateLooks } from "../gpu-state";
 import classes from "../gpus.module.css";
 import { deviceModel, deviceTitle, formatCores } from "../units";
+import { DeviceFacts } from "./device-facts";
 import { DeviceUse } from "./device-use";
 import { MigPlacement, placeWords } from "./mig-placement";
 
@@ -51,6 +52,7 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
             total={device.cores_percent}
             own={device.units.cores_unit === "%" ? undefined : formatCores(device.units)}
           />
+          <DeviceFacts uuid={uuid ?? ""} device={device} />
           <MigPlacement device={device} />
           <DeviceUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
