@@ -20,8 +20,8 @@ _NOT_SUPPORTED: Final = 2.0**62
 _WITH_PEAK: Final = ("memory_used_mib", "utilization_percent")
 _MAX_NAMESPACE: Final = 63
 
-# The metric names of HAMi's vGPU monitor, present and earlier ones; and what that monitor does not know, by the names of
-# HAMi-WebUI's exporter and of NVIDIA's DCGM exporter.
+# The metric names of HAMi's vGPU monitor, present and earlier ones; and what that monitor does not know, by the names
+# of HAMi-WebUI's exporter and of NVIDIA's DCGM exporter.
 _DEVICE_METRICS: Final[Mapping[str, str]] = {
     "hami_host_gpu_memory_used_bytes": "memory_used_mib",
     "HostGPUMemoryUsage": "memory_used_mib",

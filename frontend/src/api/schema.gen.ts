@@ -6624,14 +6624,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
+                     *           "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:32.283329Z",
+                     *           "created_at": "2026-11-23T05:38:12.668384Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -6725,12 +6725,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
+                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.283329Z",
+                     *       "created_at": "2026-11-23T05:38:12.668384Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -6835,12 +6835,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
+                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.283329Z",
+                     *       "created_at": "2026-11-23T05:38:12.668384Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7013,15 +7013,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
+                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:12:32.283329Z",
-                     *       "deletion_requested_at": "2026-11-23T05:12:44.030644Z",
+                     *       "created_at": "2026-11-23T05:38:12.668384Z",
+                     *       "deletion_requested_at": "2026-11-23T05:38:21.865796Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -7185,14 +7185,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee977081-30d1-4e27-9979-f59090a726a6",
+                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:32.283329Z",
+                     *       "created_at": "2026-11-23T05:38:12.668384Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7373,7 +7373,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 105,
-                     *           "at": "2026-11-23T05:12:41.614946Z",
+                     *           "at": "2026-11-23T05:38:19.446542Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7392,7 +7392,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-23T05:12:41.596152+00:00"
+                     *             "deletion_requested_at": "2026-11-23T05:38:19.433449+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -7589,9 +7589,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "RKXC-SSMH",
+                     *       "user_code": "BKZC-ZDPM",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=RKXC-SSMH",
+                     *       "verification_uri_complete": "http://testserver/device?code=BKZC-ZDPM",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -7711,7 +7711,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "RKXC-SSMH",
+                     *       "user_code": "BKZC-ZDPM",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -7936,10 +7936,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "d2a1482b-172f-4cb3-9499-7b90069f91f4",
+                     *       "id": "badd9f9a-b12e-4d5b-8ed7-1b8af6fb38e1",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T05:12:33.494198Z",
+                     *       "expiry": "2027-02-21T05:38:13.598348Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8336,10 +8336,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "63e41157-afdd-44e2-9d10-85c428b4b80d",
+                     *       "id": "d909fabb-4a18-4bdc-a0ea-84afb8d1fce8",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-23T05:12:33.320856Z",
+                     *       "expiry": "2026-12-23T05:38:13.290249Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8570,10 +8570,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "49bb0c5e-2e25-4dfe-a480-97bde3ab3a35",
+                     *       "id": "e50058f0-1192-4533-820f-0040df84d5f7",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T05:12:33.383209Z",
+                     *       "expiry": "2027-02-21T05:38:13.469241Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -8939,7 +8939,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 2.802418
+                     *             "lag_seconds": 1.475442
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9047,12 +9047,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
+                     *           "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T05:12:32.296142Z",
+                     *           "created_at": "2026-11-23T05:38:12.690482Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9134,7 +9134,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-23T05:12:35.734383Z"
+                     *               "last_transition_time": "2026-11-23T05:38:16.187869Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9265,12 +9265,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
+                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T05:12:32.296142Z",
+                     *       "created_at": "2026-11-23T05:38:12.690482Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9352,7 +9352,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:12:35.734383Z"
+                     *           "last_transition_time": "2026-11-23T05:38:16.187869Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9541,12 +9541,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
+                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:12:32.296142Z",
+                     *       "created_at": "2026-11-23T05:38:12.690482Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9628,7 +9628,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:12:32.302819Z"
+                     *           "last_transition_time": "2026-11-23T05:38:12.693811Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9838,13 +9838,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
+                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T05:12:32.296142Z",
-                     *       "deletion_requested_at": "2026-11-23T05:12:43.862490Z",
+                     *       "created_at": "2026-11-23T05:38:12.690482Z",
+                     *       "deletion_requested_at": "2026-11-23T05:38:21.511850Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9925,7 +9925,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:12:35.734383Z"
+                     *           "last_transition_time": "2026-11-23T05:38:16.187869Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10125,12 +10125,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
+                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T05:12:32.296142Z",
+                     *       "created_at": "2026-11-23T05:38:12.690482Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10212,7 +10212,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:12:35.734383Z"
+                     *           "last_transition_time": "2026-11-23T05:38:16.187869Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10704,7 +10704,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-23T05:12:30.220947Z"
+                     *           "created_at": "2026-11-23T05:38:10.825365Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10802,7 +10802,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T05:12:30.220947Z"
+                     *       "created_at": "2026-11-23T05:38:10.825365Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10911,7 +10911,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T05:12:30.220947Z"
+                     *       "created_at": "2026-11-23T05:38:10.825365Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11053,12 +11053,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
+                     *           "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T05:12:32.225238Z",
+                     *           "created_at": "2026-11-23T05:38:12.629026Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11194,12 +11194,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
+                     *       "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T05:12:32.225238Z",
+                     *       "created_at": "2026-11-23T05:38:12.629026Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11380,12 +11380,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
+                     *       "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:12:32.225238Z",
+                     *       "created_at": "2026-11-23T05:38:12.629026Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11753,12 +11753,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "841c2c47-0149-4411-8896-eedc93a8d98c",
+                     *       "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T05:12:32.225238Z",
+                     *       "created_at": "2026-11-23T05:38:12.629026Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12239,7 +12239,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-23T05:12:41.524984Z",
+                     *       "time": "2026-11-23T05:38:18.197962Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12426,13 +12426,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "decided_at": "2026-11-23T05:12:41.429628Z",
+                     *           "decided_at": "2026-11-23T05:38:19.270030Z",
                      *           "epoch": 1,
                      *           "cycle": 5,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "again",
-                     *           "workload_uid": "76f0be54-8f99-435a-8b04-155c13e9ac99",
+                     *           "workload_uid": "77900ac0-4e58-47de-9d4e-4482c93a52aa",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12462,7 +12462,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.061
+                     *             "waited_seconds": 0.033
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -12565,7 +12565,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-bf923",
+                     *           "workload": "ai-research/job-train-7f18c",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -12576,7 +12576,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-23T05:12:39.020195Z",
+                     *           "created_at": "2026-11-23T05:38:18.122169Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13226,21 +13226,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-23T05:12:30.255312Z",
-                     *         "renewed_at": "2026-11-23T05:12:41.524984Z"
+                     *         "acquired_at": "2026-11-23T05:38:10.881094Z",
+                     *         "renewed_at": "2026-11-23T05:38:18.197962Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 5,
-                     *         "p50_seconds": 0.0009856709998530278,
-                     *         "p90_seconds": 0.0014514016000248375,
-                     *         "longest_seconds": 0.001494529999945371,
+                     *         "p50_seconds": 0.008107968999865989,
+                     *         "p90_seconds": 0.012033274400073424,
+                     *         "longest_seconds": 0.013026088000060554,
                      *         "last": {
                      *           "id": 5,
                      *           "epoch": 1,
                      *           "number": 5,
-                     *           "started_at": "2026-11-23T05:12:41.429628Z",
-                     *           "duration_seconds": 0.0008966880000116362,
+                     *           "started_at": "2026-11-23T05:38:19.270030Z",
+                     *           "duration_seconds": 0.008107968999865989,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -13250,11 +13250,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T05:12:41.613426Z"
+                     *         "oldest_at": "2026-11-23T05:38:19.445142Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T05:12:39.020195Z",
+                     *         "oldest_at": "2026-11-23T05:38:18.122169Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -13659,113 +13659,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-23T04:12:30Z",
-                     *       "until": "2026-11-23T05:12:45Z",
+                     *       "since": "2026-11-23T04:38:15Z",
+                     *       "until": "2026-11-23T05:38:30Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795407150,
-                     *         1795407165,
-                     *         1795407180,
-                     *         1795407195,
-                     *         1795407210,
-                     *         1795407225,
-                     *         1795407240,
-                     *         1795407255,
-                     *         1795407270,
-                     *         1795407285,
-                     *         1795407300,
-                     *         1795407315,
-                     *         1795407330,
-                     *         1795407345,
-                     *         1795407360,
-                     *         1795407375,
-                     *         1795407390,
-                     *         1795407405,
-                     *         1795407420,
-                     *         1795407435,
-                     *         1795407450,
-                     *         1795407465,
-                     *         1795407480,
-                     *         1795407495,
-                     *         1795407510,
-                     *         1795407525,
-                     *         1795407540,
-                     *         1795407555,
-                     *         1795407570,
-                     *         1795407585,
-                     *         1795407600,
-                     *         1795407615,
-                     *         1795407630,
-                     *         1795407645,
-                     *         1795407660,
-                     *         1795407675,
-                     *         1795407690,
-                     *         1795407705,
-                     *         1795407720,
-                     *         1795407735,
-                     *         1795407750,
-                     *         1795407765,
-                     *         1795407780,
-                     *         1795407795,
-                     *         1795407810,
-                     *         1795407825,
-                     *         1795407840,
-                     *         1795407855,
-                     *         1795407870,
-                     *         1795407885,
-                     *         1795407900,
-                     *         1795407915,
-                     *         1795407930,
-                     *         1795407945,
-                     *         1795407960,
-                     *         1795407975,
-                     *         1795407990,
-                     *         1795408005,
-                     *         1795408020,
-                     *         1795408035,
-                     *         1795408050,
-                     *         1795408065,
-                     *         1795408080,
-                     *         1795408095,
-                     *         1795408110,
-                     *         1795408125,
-                     *         1795408140,
-                     *         1795408155,
-                     *         1795408170,
-                     *         1795408185,
-                     *         1795408200,
-                     *         1795408215,
-                     *         1795408230,
-                     *         1795408245,
-                     *         1795408260,
-                     *         1795408275,
-                     *         1795408290,
-                     *         1795408305,
-                     *         1795408320,
-                     *         1795408335,
-                     *         1795408350,
-                     *         1795408365,
-                     *         1795408380,
-                     *         1795408395,
-                     *         1795408410,
-                     *         1795408425,
-                     *         1795408440,
-                     *         1795408455,
-                     *         1795408470,
-                     *         1795408485,
-                     *         1795408500,
-                     *         1795408515,
-                     *         1795408530,
-                     *         1795408545,
-                     *         1795408560,
-                     *         1795408575,
-                     *         1795408590,
-                     *         1795408605,
-                     *         1795408620,
-                     *         1795408635,
-                     *         1795408650,
-                     *         1795408665,
-                     *         1795408680,
                      *         1795408695,
                      *         1795408710,
                      *         1795408725,
@@ -13903,7 +13800,110 @@ export interface operations {
                      *         1795410705,
                      *         1795410720,
                      *         1795410735,
-                     *         1795410750
+                     *         1795410750,
+                     *         1795410765,
+                     *         1795410780,
+                     *         1795410795,
+                     *         1795410810,
+                     *         1795410825,
+                     *         1795410840,
+                     *         1795410855,
+                     *         1795410870,
+                     *         1795410885,
+                     *         1795410900,
+                     *         1795410915,
+                     *         1795410930,
+                     *         1795410945,
+                     *         1795410960,
+                     *         1795410975,
+                     *         1795410990,
+                     *         1795411005,
+                     *         1795411020,
+                     *         1795411035,
+                     *         1795411050,
+                     *         1795411065,
+                     *         1795411080,
+                     *         1795411095,
+                     *         1795411110,
+                     *         1795411125,
+                     *         1795411140,
+                     *         1795411155,
+                     *         1795411170,
+                     *         1795411185,
+                     *         1795411200,
+                     *         1795411215,
+                     *         1795411230,
+                     *         1795411245,
+                     *         1795411260,
+                     *         1795411275,
+                     *         1795411290,
+                     *         1795411305,
+                     *         1795411320,
+                     *         1795411335,
+                     *         1795411350,
+                     *         1795411365,
+                     *         1795411380,
+                     *         1795411395,
+                     *         1795411410,
+                     *         1795411425,
+                     *         1795411440,
+                     *         1795411455,
+                     *         1795411470,
+                     *         1795411485,
+                     *         1795411500,
+                     *         1795411515,
+                     *         1795411530,
+                     *         1795411545,
+                     *         1795411560,
+                     *         1795411575,
+                     *         1795411590,
+                     *         1795411605,
+                     *         1795411620,
+                     *         1795411635,
+                     *         1795411650,
+                     *         1795411665,
+                     *         1795411680,
+                     *         1795411695,
+                     *         1795411710,
+                     *         1795411725,
+                     *         1795411740,
+                     *         1795411755,
+                     *         1795411770,
+                     *         1795411785,
+                     *         1795411800,
+                     *         1795411815,
+                     *         1795411830,
+                     *         1795411845,
+                     *         1795411860,
+                     *         1795411875,
+                     *         1795411890,
+                     *         1795411905,
+                     *         1795411920,
+                     *         1795411935,
+                     *         1795411950,
+                     *         1795411965,
+                     *         1795411980,
+                     *         1795411995,
+                     *         1795412010,
+                     *         1795412025,
+                     *         1795412040,
+                     *         1795412055,
+                     *         1795412070,
+                     *         1795412085,
+                     *         1795412100,
+                     *         1795412115,
+                     *         1795412130,
+                     *         1795412145,
+                     *         1795412160,
+                     *         1795412175,
+                     *         1795412190,
+                     *         1795412205,
+                     *         1795412220,
+                     *         1795412235,
+                     *         1795412250,
+                     *         1795412265,
+                     *         1795412280,
+                     *         1795412295
                      *       ],
                      *       "series": []
                      *     }
@@ -13997,14 +13997,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
+                     *           "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:34.436937Z",
+                     *           "created_at": "2026-11-23T05:38:15.660562Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -14111,12 +14111,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
+                     *       "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:34.436937Z",
+                     *       "created_at": "2026-11-23T05:38:15.660562Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14244,12 +14244,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
+                     *       "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:34.436937Z",
+                     *       "created_at": "2026-11-23T05:38:15.660562Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14591,14 +14591,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6c1cbb1d-4d24-48b6-ba62-44c4dc74effa",
+                     *       "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:34.436937Z",
+                     *       "created_at": "2026-11-23T05:38:15.660562Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14772,12 +14772,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
+                     *           "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T05:12:32.424830Z",
+                     *           "created_at": "2026-11-23T05:38:12.739864Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -14792,7 +14792,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-23T05:12:32.438658Z"
+                     *               "last_transition_time": "2026-11-23T05:38:12.746585Z"
                      *             }
                      *           ]
                      *         }
@@ -14885,12 +14885,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
+                     *       "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.424830Z",
+                     *       "created_at": "2026-11-23T05:38:12.739864Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14905,7 +14905,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T05:12:32.438658Z"
+                     *           "last_transition_time": "2026-11-23T05:38:12.746585Z"
                      *         }
                      *       ]
                      *     }
@@ -15009,12 +15009,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
+                     *       "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.424830Z",
+                     *       "created_at": "2026-11-23T05:38:12.739864Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15029,7 +15029,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T05:12:32.438658Z"
+                     *           "last_transition_time": "2026-11-23T05:38:12.746585Z"
                      *         }
                      *       ]
                      *     }
@@ -15355,12 +15355,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
+                     *       "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.424830Z",
+                     *       "created_at": "2026-11-23T05:38:12.739864Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15375,7 +15375,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T05:12:32.438658Z"
+                     *           "last_transition_time": "2026-11-23T05:38:12.746585Z"
                      *         }
                      *       ]
                      *     }
@@ -15706,10 +15706,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
+                     *             "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-23T05:12:32Z"
+                     *             "creationTimestamp": "2026-11-23T05:38:12Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -15772,7 +15772,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-23T05:12:35Z"
+                     *                 "lastTransitionTime": "2026-11-23T05:38:16Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -15935,10 +15935,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "a259218b-d387-41de-b294-d5876dfd8f2d",
+                     *         "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-23T05:12:32Z"
+                     *         "creationTimestamp": "2026-11-23T05:38:12Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -15951,7 +15951,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-23T05:12:32Z"
+                     *             "lastTransitionTime": "2026-11-23T05:38:12Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16241,10 +16241,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "efbc7a8e-c869-49c2-8e17-d31cf18776f1",
+                     *         "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-23T05:12:32Z"
+                     *         "creationTimestamp": "2026-11-23T05:38:12Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -16307,7 +16307,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-23T05:12:35Z"
+                     *             "lastTransitionTime": "2026-11-23T05:38:16Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16604,14 +16604,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
+                     *           "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:33.756613Z",
+                     *           "created_at": "2026-11-23T05:38:14.666544Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -16705,12 +16705,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
+                     *       "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.756613Z",
+                     *       "created_at": "2026-11-23T05:38:14.666544Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16815,12 +16815,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
+                     *       "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.756613Z",
+                     *       "created_at": "2026-11-23T05:38:14.666544Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17148,14 +17148,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0077cc67-6724-48ce-9ebb-d8079d293538",
+                     *       "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:33.756613Z",
+                     *       "created_at": "2026-11-23T05:38:14.666544Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17315,12 +17315,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
+                     *           "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:33.889241Z",
+                     *           "created_at": "2026-11-23T05:38:15.083434Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -17416,12 +17416,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
+                     *       "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.889241Z",
+                     *       "created_at": "2026-11-23T05:38:15.083434Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17529,12 +17529,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
+                     *       "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.889241Z",
+                     *       "created_at": "2026-11-23T05:38:15.083434Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17864,12 +17864,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "338a47cf-da8d-452c-8a10-6ed2033c995d",
+                     *       "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:33.889241Z",
+                     *       "created_at": "2026-11-23T05:38:15.083434Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -18031,7 +18031,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
+                     *           "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -18040,7 +18040,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:31.320848Z",
+                     *           "created_at": "2026-11-23T05:38:11.466163Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -18131,7 +18131,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
+                     *       "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18139,7 +18139,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:31.320848Z",
+                     *       "created_at": "2026-11-23T05:38:11.466163Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18243,7 +18243,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
+                     *       "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18251,7 +18251,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:31.320848Z",
+                     *       "created_at": "2026-11-23T05:38:11.466163Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18576,7 +18576,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a565e15a-eccd-456a-bb61-3c8994528a2e",
+                     *       "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18585,7 +18585,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:31.320848Z",
+                     *       "created_at": "2026-11-23T05:38:11.466163Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18757,7 +18757,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-23T05:12:30.228373Z",
+                     *           "updated_at": "2026-11-23T05:38:10.831611Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -18877,7 +18877,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T05:12:30.228373Z",
+                     *       "updated_at": "2026-11-23T05:38:10.831611Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19027,7 +19027,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-bf923",
+                     *               "workload": "ai-research/job-train-7f18c",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19066,7 +19066,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-bf923",
+                     *               "workload": "ai-research/job-train-7f18c",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19297,7 +19297,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T05:12:30.228373Z",
+                     *       "updated_at": "2026-11-23T05:38:10.831611Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19787,7 +19787,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-23T05:12:38.400815Z"
+                     *           "created_at": "2026-11-23T05:38:17.454129Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19896,7 +19896,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-23T05:12:38.400815Z"
+                     *       "created_at": "2026-11-23T05:38:17.454129Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20154,7 +20154,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-23T05:12:38.400815Z"
+                     *       "created_at": "2026-11-23T05:38:17.454129Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20708,7 +20708,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-23T05:12:41.524984Z"
+                     *           "heartbeat_at": "2026-11-23T05:38:18.197962Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -20859,7 +20859,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-a3240",
+                     *           "name": "job-train-883fd",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -21326,12 +21326,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
+                     *           "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:33.619266Z",
+                     *           "created_at": "2026-11-23T05:38:14.043716Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -21426,12 +21426,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
+                     *       "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.619266Z",
+                     *       "created_at": "2026-11-23T05:38:14.043716Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21538,12 +21538,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
+                     *       "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.619266Z",
+                     *       "created_at": "2026-11-23T05:38:14.043716Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21870,12 +21870,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0733207e-7c4e-4739-821c-6a8a3b994fdd",
+                     *       "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:33.619266Z",
+                     *       "created_at": "2026-11-23T05:38:14.043716Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -22036,14 +22036,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
+                     *           "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:34.075028Z",
+                     *           "created_at": "2026-11-23T05:38:15.394356Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -22142,12 +22142,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
+                     *       "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:34.075028Z",
+                     *       "created_at": "2026-11-23T05:38:15.394356Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22260,12 +22260,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
+                     *       "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:34.075028Z",
+                     *       "created_at": "2026-11-23T05:38:15.394356Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22598,14 +22598,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a5f9ee97-1a69-42d7-b39b-dd6d842dc73a",
+                     *       "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:34.075028Z",
+                     *       "created_at": "2026-11-23T05:38:15.394356Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22855,8 +22855,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-24T05:12:43.154819Z",
-                     *       "until": "2026-11-23T05:12:43.154819Z",
+                     *       "since": "2026-10-24T05:38:20.683828Z",
+                     *       "until": "2026-11-23T05:38:20.683828Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -22918,28 +22918,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           5,
-                     *           0.061,
-                     *           0.074,
-                     *           0.083,
+                     *           0.033,
+                     *           0.172,
+                     *           0.226,
                      *           1,
                      *           0,
-                     *           2.247,
+                     *           1.082,
                      *           0,
                      *           1,
-                     *           0.002
+                     *           0.001
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 5,
-                     *         "wait_p50_seconds": 0.061,
-                     *         "wait_p90_seconds": 0.074,
-                     *         "wait_max_seconds": 0.083,
+                     *         "wait_p50_seconds": 0.033,
+                     *         "wait_p90_seconds": 0.172,
+                     *         "wait_max_seconds": 0.226,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 2.247,
+                     *         "run_mean_seconds": 1.082,
                      *         "preempted": 0,
                      *         "evicted": 1,
-                     *         "device_hours": 0.002
+                     *         "device_hours": 0.001
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -23041,14 +23041,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
+                     *           "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:32.180020Z",
+                     *           "created_at": "2026-11-23T05:38:12.562591Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23180,12 +23180,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
+                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.180020Z",
+                     *       "created_at": "2026-11-23T05:38:12.562591Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23330,12 +23330,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
+                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.180020Z",
+                     *       "created_at": "2026-11-23T05:38:12.562591Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23513,15 +23513,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
+                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:12:32.180020Z",
-                     *       "deletion_requested_at": "2026-11-23T05:12:44.326523Z",
+                     *       "created_at": "2026-11-23T05:38:12.562591Z",
+                     *       "deletion_requested_at": "2026-11-23T05:38:22.303754Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -23723,14 +23723,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a176a6ec-e673-48b5-9ebe-21586f35002f",
+                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:32.180020Z",
+                     *       "created_at": "2026-11-23T05:38:12.562591Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23929,14 +23929,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
+                     *           "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:34.776010Z",
+                     *           "created_at": "2026-11-23T05:38:15.961430Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -24035,12 +24035,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
+                     *       "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:34.776010Z",
+                     *       "created_at": "2026-11-23T05:38:15.961430Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24153,12 +24153,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
+                     *       "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:34.776010Z",
+                     *       "created_at": "2026-11-23T05:38:15.961430Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24492,14 +24492,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b8f4630-a053-4a02-b135-8d1994360285",
+                     *       "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:34.776010Z",
+                     *       "created_at": "2026-11-23T05:38:15.961430Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24663,12 +24663,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "17bbc2b0-5b45-4d6d-901e-0493e1d2eba3",
+                     *           "uid": "f6cad783-3f27-4154-b79c-be293681877e",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T05:12:30.248825Z",
+                     *           "created_at": "2026-11-23T05:38:10.854769Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -24880,12 +24880,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f995b137-566f-4ba1-907d-2714d6b97600",
+                     *       "uid": "2dffa592-e1ea-469c-93d5-f70471224714",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.847262Z",
+                     *       "created_at": "2026-11-23T05:38:12.930503Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25214,12 +25214,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f995b137-566f-4ba1-907d-2714d6b97600",
+                     *       "uid": "2dffa592-e1ea-469c-93d5-f70471224714",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:32.847262Z",
+                     *       "created_at": "2026-11-23T05:38:12.930503Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25382,14 +25382,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
+                     *           "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:33.694442Z",
+                     *           "created_at": "2026-11-23T05:38:14.372918Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -25485,12 +25485,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
+                     *       "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.694442Z",
+                     *       "created_at": "2026-11-23T05:38:14.372918Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25600,12 +25600,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
+                     *       "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.694442Z",
+                     *       "created_at": "2026-11-23T05:38:14.372918Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25935,14 +25935,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6f1a9c95-a9df-428b-be31-1686bcb5b1bd",
+                     *       "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:33.694442Z",
+                     *       "created_at": "2026-11-23T05:38:14.372918Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26110,7 +26110,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-23T05:12:38.261114Z"
+                     *           "updated_at": "2026-11-23T05:38:17.400969Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -26212,7 +26212,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T05:12:38.261114Z"
+                     *       "updated_at": "2026-11-23T05:38:17.400969Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26339,7 +26339,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T05:12:38.261114Z"
+                     *       "updated_at": "2026-11-23T05:38:17.400969Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26570,7 +26570,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-23T05:12:38.346557Z"
+                     *       "updated_at": "2026-11-23T05:38:17.432750Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26715,8 +26715,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 5,
-                     *           "started_at": "2026-11-23T05:12:41.429628Z",
-                     *           "duration_seconds": 0.0008966880000116362,
+                     *           "started_at": "2026-11-23T05:38:19.270030Z",
+                     *           "duration_seconds": 0.008107968999865989,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -26997,7 +26997,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-23T05:12:33.100009Z"
+                     *       "created_at": "2026-11-23T05:38:13.138506Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -27236,10 +27236,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "554f5765-d4c4-4f1a-bb35-9de491d596ec",
+                     *           "id": "fd3d61e1-1387-44c8-8ab3-223617aaefed",
                      *           "name": "nightly",
-                     *           "created": "2026-11-23T05:12:33.156973Z",
-                     *           "expiry": "2027-02-21T05:12:33.156518Z",
+                     *           "created": "2026-11-23T05:38:13.150941Z",
+                     *           "expiry": "2027-02-21T05:38:13.150658Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -27343,10 +27343,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "554f5765-d4c4-4f1a-bb35-9de491d596ec",
+                     *       "id": "fd3d61e1-1387-44c8-8ab3-223617aaefed",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T05:12:33.156518Z",
+                     *       "expiry": "2027-02-21T05:38:13.150658Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -27687,7 +27687,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T05:12:42.746533Z",
+                     *       "since": "2026-11-22T05:38:20.449581Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -27881,14 +27881,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
+                     *           "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:33.547979Z",
+                     *           "created_at": "2026-11-23T05:38:13.710611Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -27983,12 +27983,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
+                     *       "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.547979Z",
+                     *       "created_at": "2026-11-23T05:38:13.710611Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28097,12 +28097,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
+                     *       "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:33.547979Z",
+                     *       "created_at": "2026-11-23T05:38:13.710611Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28431,14 +28431,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1260c0b7-fa18-4218-87b2-edf5b4f58b02",
+                     *       "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:33.547979Z",
+                     *       "created_at": "2026-11-23T05:38:13.710611Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28605,7 +28605,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-23T05:12:30.246057Z"
+                     *           "created_at": "2026-11-23T05:38:10.851878Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -28705,7 +28705,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T05:12:32.733566Z"
+                     *       "created_at": "2026-11-23T05:38:12.859938Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28830,7 +28830,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T05:12:32.733566Z"
+                     *       "created_at": "2026-11-23T05:38:12.859938Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28931,7 +28931,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T05:12:32.733566Z"
+                     *       "created_at": "2026-11-23T05:38:12.859938Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29058,10 +29058,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "ca57569a-af3c-47ed-9ead-7d1bdc3e0b37",
+                     *           "id": "6596b244-026e-4140-a576-8c7ffe2a1a22",
                      *           "name": "laptop",
-                     *           "created": "2026-11-23T05:12:32.980463Z",
-                     *           "expiry": "2027-02-21T05:12:32.980214Z",
+                     *           "created": "2026-11-23T05:38:13.017640Z",
+                     *           "expiry": "2027-02-21T05:38:13.017428Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -29272,12 +29272,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
+                     *           "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:12:32.613202Z",
+                     *           "created_at": "2026-11-23T05:38:12.789364Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -29370,12 +29370,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
+                     *       "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:32.613202Z",
+                     *       "created_at": "2026-11-23T05:38:12.789364Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -29480,12 +29480,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
+                     *       "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:12:32.613202Z",
+                     *       "created_at": "2026-11-23T05:38:12.789364Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -29810,12 +29810,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4c0bed36-45ed-48ea-8241-9bf46dce289e",
+                     *       "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:12:32.613202Z",
+                     *       "created_at": "2026-11-23T05:38:12.789364Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30017,7 +30017,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "1a1cbebf-b17c-4a35-a6cd-132574c08eea",
+                     *           "uid": "66eb2d94-587b-49eb-ae37-d03ec108fb3d",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -30026,9 +30026,9 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-23T05:12:41.369071Z",
-                     *           "queued_at": "2026-11-23T05:12:41.369071Z",
-                     *           "quota_reserved_at": "2026-11-23T05:12:41.429628Z",
+                     *           "created_at": "2026-11-23T05:38:19.236547Z",
+                     *           "queued_at": "2026-11-23T05:38:19.236547Z",
+                     *           "quota_reserved_at": "2026-11-23T05:38:19.270030Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -30190,7 +30190,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "e9b6fcc3-9412-434b-ba58-11239f3d1881",
+                     *           "uid": "7a730ad5-7bf7-42e2-a3b2-7447f78de4db",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -30325,7 +30325,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "e9b6fcc3-9412-434b-ba58-11239f3d1881",
+                     *       "uid": "7a730ad5-7bf7-42e2-a3b2-7447f78de4db",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30334,10 +30334,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T05:12:38.964639Z",
-                     *       "queued_at": "2026-11-23T05:12:38.964639Z",
-                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
-                     *       "admitted_at": "2026-11-23T05:12:39.123841Z",
+                     *       "created_at": "2026-11-23T05:38:17.886289Z",
+                     *       "queued_at": "2026-11-23T05:38:17.886289Z",
+                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
+                     *       "admitted_at": "2026-11-23T05:38:18.336351Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -30352,14 +30352,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T05:12:39.123841Z"
+                     *           "last_transition_time": "2026-11-23T05:38:18.336351Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30368,7 +30368,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1028.1028.2050",
+                     *       "resource_version": "1029.1029.2052",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30409,7 +30409,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:12:39.088599Z"
+                     *           "last_transition_time": "2026-11-23T05:38:18.299193Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30537,7 +30537,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "1a1cbebf-b17c-4a35-a6cd-132574c08eea",
+                     *       "uid": "66eb2d94-587b-49eb-ae37-d03ec108fb3d",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -30546,9 +30546,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:12:41.369071Z",
-                     *       "queued_at": "2026-11-23T05:12:41.369071Z",
-                     *       "quota_reserved_at": "2026-11-23T05:12:41.429628Z",
+                     *       "created_at": "2026-11-23T05:38:19.236547Z",
+                     *       "queued_at": "2026-11-23T05:38:19.236547Z",
+                     *       "quota_reserved_at": "2026-11-23T05:38:19.270030Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30564,14 +30564,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:12:41.429628Z"
+                     *           "last_transition_time": "2026-11-23T05:38:19.270030Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:12:41.429628Z"
+                     *           "last_transition_time": "2026-11-23T05:38:19.270030Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30579,8 +30579,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-23T05:12:43.567182Z",
-                     *       "resource_version": "1050.1041.2082",
+                     *       "deletion_requested_at": "2026-11-23T05:38:20.928512Z",
+                     *       "resource_version": "1050.1042.2084",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -30621,7 +30621,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:12:41.429628Z"
+                     *           "last_transition_time": "2026-11-23T05:38:19.270030Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30786,7 +30786,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "e9b6fcc3-9412-434b-ba58-11239f3d1881",
+                     *       "uid": "7a730ad5-7bf7-42e2-a3b2-7447f78de4db",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30795,9 +30795,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:12:38.964639Z",
-                     *       "queued_at": "2026-11-23T05:12:38.964639Z",
-                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
+                     *       "created_at": "2026-11-23T05:38:17.886289Z",
+                     *       "queued_at": "2026-11-23T05:38:17.886289Z",
+                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30813,14 +30813,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30829,7 +30829,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1027.1025.2050",
+                     *       "resource_version": "1028.1026.2052",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30870,7 +30870,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:12:39.088599Z"
+                     *           "last_transition_time": "2026-11-23T05:38:18.299193Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31017,7 +31017,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
+                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31026,9 +31026,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:12:38.984261Z",
-                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
-                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
+                     *       "created_at": "2026-11-23T05:38:17.952534Z",
+                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
+                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31044,14 +31044,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31059,8 +31059,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-23T05:12:41.298575Z",
-                     *       "resource_version": "1038.1025.2050",
+                     *       "deletion_requested_at": "2026-11-23T05:38:19.144122Z",
+                     *       "resource_version": "1039.1026.2052",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31101,7 +31101,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31256,7 +31256,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-23T05:12:39.123841Z",
+                     *           "at": "2026-11-23T05:38:18.336351Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
@@ -31459,7 +31459,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
+                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31468,9 +31468,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:12:38.984261Z",
-                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
-                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
+                     *       "created_at": "2026-11-23T05:38:17.952534Z",
+                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
+                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31486,14 +31486,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31502,7 +31502,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1031.1025.2050",
+                     *       "resource_version": "1032.1026.2052",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31543,7 +31543,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31988,7 +31988,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
+                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31997,9 +31997,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:12:38.984261Z",
-                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
-                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
+                     *       "created_at": "2026-11-23T05:38:17.952534Z",
+                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
+                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32015,14 +32015,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32031,7 +32031,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1029.1025.2050",
+                     *       "resource_version": "1030.1026.2052",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32072,7 +32072,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32219,7 +32219,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "52319e4a-63c9-4f54-81e7-bce6c3d20453",
+                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32228,9 +32228,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:12:38.984261Z",
-                     *       "queued_at": "2026-11-23T05:12:38.984261Z",
-                     *       "quota_reserved_at": "2026-11-23T05:12:38.995962Z",
+                     *       "created_at": "2026-11-23T05:38:17.952534Z",
+                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
+                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32246,14 +32246,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32262,7 +32262,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1033.1025.2050",
+                     *       "resource_version": "1034.1026.2052",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32303,7 +32303,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:12:38.995962Z"
+                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
                      *         }
                      *       ],
                      *       "devices": [
