@@ -30,7 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/login/", admin_login),
     path("admin/manifests/", admin.site.admin_view(admin_manifests.manifests), name="admin-manifests"),
     path(
-        "admin/manifests/<str:model>/<str:key>/", admin.site.admin_view(admin_manifests.manifest), name="admin-manifest"
+        "admin/manifests/<str:model>/<int:key>/", admin.site.admin_view(admin_manifests.manifest), name="admin-manifest"
     ),
     path("admin/", admin.site.urls),
     path("oidc/login/", oidc.begin),

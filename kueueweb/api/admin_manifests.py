@@ -20,7 +20,7 @@ _BY_MODEL = {kind.model._meta.model_name: kind for kind in KINDS.values()}
 
 
 @require_http_methods(["GET", "POST"])
-def manifest(request: HttpRequest, model: str, key: str) -> HttpResponse:
+def manifest(request: HttpRequest, model: str, key: int) -> HttpResponse:
     """One object as YAML; what is sent back may hold others, too."""
     kind = _BY_MODEL.get(model)
     if kind is None:
@@ -36,12 +36,11 @@ def manifest(request: HttpRequest, model: str, key: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def manifests(request: HttpRequest) -> HttpResponse:
     """Any manifests for one of the clusters, from an empty page."""
-    clusters = Cluster.objects.order_by("name")
-    wanted = request.POST.get("cluster", "")
-    cluster = get_object_or_404(clusters, name=wanted) if wanted else clusters.first()
+    clusters = {cluster.name: cluster for cluster in Cluster.objects.order_by("name")}
+    cluster = clusters.get(request.POST.get("cluster") or next(iter(clusters), ""))
     if cluster is None:
         raise Http404
-    return _page(request, "Apply manifests", cluster, "", [each.name for each in clusters])
+    return _page(request, "Apply manifests", cluster, "", list(clusters))
 
 
 def _page(

@@ -292,6 +292,9 @@ def test_an_object_as_yaml_and_back(site: Client, cluster: Cluster) -> None:
     sent = {"cluster": cluster.name, "text": "kind: Cohort\napiVersion: kueue.x-k8s.io/v1beta2\nmetadata: {name: all}"}
     site.post("/admin/manifests/", {**sent, "do": "apply"})
     assert Cohort.objects.get().name == "all"
+    for nowhere in ("clusterqueue/none", "clusterqueue/99999999999999999999", "user/1"):
+        assert site.get(f"/admin/manifests/{nowhere}/").status_code == 404
+    assert site.post("/admin/manifests/", {"cluster": "no\0where", "text": ""}).status_code in {400, 404}
     client = Client()
     client.force_login(User.objects.create_user("nobody"))
     assert client.get(url).status_code == 302
