@@ -56,8 +56,10 @@ def changes_of(
         old, new, place = before.get(key), after.get(key), (*path, key)
         if isinstance(old, dict) or isinstance(new, dict):
             yield from changes_of(old or {}, new or {}, place)
-        elif old != new:
-            yield FieldChange(_label(place), _words(place, old), _words(place, new))
+        else:
+            change = FieldChange(_label(place), _words(place, old), _words(place, new))
+            if change.before != change.after:
+                yield change
 
 
 def _label(place: tuple[str, ...]) -> str:
@@ -65,7 +67,7 @@ def _label(place: tuple[str, ...]) -> str:
 
 
 def _words(place: tuple[str, ...], value: Any) -> str:
-    if value is None:
+    if value in (None, "", [], {}):
         return ""
     if place[0] == _QUOTAS and isinstance(value, int):
         return amount_in_words(place[1].rpartition(" ")[2], value)
