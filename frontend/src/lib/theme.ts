@@ -1,4 +1,5 @@
 /** The look of everything: colours, type and radii. */
+import { t } from "@lingui/core/macro";
 import {
   createTheme,
   defaultVariantColorsResolver,
@@ -24,6 +25,11 @@ const dark: MantineColorsTuple = [
 /** Tinted surfaces that keep their text readable on light and on dark. */
 const variantColorResolver: VariantColorsResolver = (input) => {
   const colors = defaultVariantColorsResolver(input);
+  // White on Mantine's red 7 has 3.8 to 1.
+  if (input.variant === "filled" && input.color === "red") {
+    const shade = (place: number) => `var(--mantine-color-red-${place})`;
+    return { ...colors, background: shade(9), hover: `color-mix(in srgb, ${shade(9)} 88%, black)` };
+  }
   if (input.variant !== "light") return colors;
   const { color } = parseThemeColor({ color: input.color ?? input.theme.primaryColor, theme: input.theme });
   const tint = (percent: number) =>
@@ -47,4 +53,9 @@ export const theme = createTheme({
   cursorType: "pointer",
   autoContrast: true,
   colors: { dark },
+  // As functions: what is said follows the language of the reader.
+  components: {
+    Modal: { defaultProps: () => ({ closeButtonProps: { "aria-label": t`Close` } }) },
+    Drawer: { defaultProps: () => ({ closeButtonProps: { "aria-label": t`Close` } }) },
+  },
 });

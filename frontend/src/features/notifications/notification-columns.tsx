@@ -44,7 +44,7 @@ export const NOTIFICATION_COLUMNS: DataColumn<Notification>[] = [
   {
     id: "state",
     header: () => t`Read`,
-    meta: { width: "84px" },
+    meta: { width: "98px" },
     cell: ({ row: { original } }) => (
       <BadgeDot
         label={original.read_at === null ? t`Unread` : t`Read`}

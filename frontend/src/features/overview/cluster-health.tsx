@@ -19,15 +19,15 @@ export function ClusterHealth() {
   const health = overview.data?.health;
   return (
     <Panel title={t`Health`}>
-      {first.waits && <Skeleton height={150} />}
-      {first.error !== null && (
-        <ErrorState
-          title={t`Health is unknown`}
-          message={first.error.message}
-          onRetry={() => void overview.refetch()}
-        />
-      )}
       <Stack gap={14}>
+        {first.waits && <Skeleton height={150} />}
+        {first.error !== null && (
+          <ErrorState
+            title={t`Health is unknown`}
+            message={first.error.message}
+            onRetry={() => void overview.refetch()}
+          />
+        )}
         <StreamHealth />
         {health !== undefined && (
           <>

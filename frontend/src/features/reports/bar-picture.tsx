@@ -1,6 +1,6 @@
 /** The largest rows of a report as bars: a picture of its own, which can be taken along as SVG. */
 import { Trans } from "@lingui/react/macro";
-import { Button, Group } from "@mantine/core";
+import { Button, Group, ScrollArea } from "@mantine/core";
 import { useRef } from "react";
 import type { Bar } from "./cells";
 
@@ -22,34 +22,37 @@ export function BarPicture({ title, bars, format }: BarPictureProps) {
   const scale = (value: number) => ((WIDTH - LABEL - VALUE) * Math.max(0, value)) / most;
   return (
     <>
-      <svg
-        ref={picture}
-        xmlns="http://www.w3.org/2000/svg"
-        viewBox={`0 0 ${WIDTH} ${height}`}
-        width="100%"
-        style={{ maxWidth: 1100 }}
-        role="img"
-        aria-label={`${title}: ${bars.map(({ label, value }) => `${label} ${format(value)}`).join("; ")}`}
-        fontFamily="Inter Variable, sans-serif"
-        fontSize="12.5"
-        fill="currentColor"
-      >
-        <text x="0" y="16" fontWeight="600">
-          {title}
-        </text>
-        {bars.map(({ label, value }, place) => (
-          <g key={label} transform={`translate(0 ${30 + place * ROW})`}>
-            <title>{`${label}: ${format(value)}`}</title>
-            <text x="0" y="13">
-              {label.length > 44 ? `${label.slice(0, 43)}…` : label}
-            </text>
-            <rect x={LABEL} y="2" width={Math.max(1, scale(value))} height="14" rx="3" fill="#4c6ef5" />
-            <text x={LABEL + 8 + scale(value)} y="13">
-              {format(value)}
-            </text>
-          </g>
-        ))}
-      </svg>
+      {/* Rather scrolled sideways than too small to read. */}
+      <ScrollArea type="auto">
+        <svg
+          ref={picture}
+          xmlns="http://www.w3.org/2000/svg"
+          viewBox={`0 0 ${WIDTH} ${height}`}
+          width="100%"
+          style={{ minWidth: 640, maxWidth: "68.75rem", display: "block" }}
+          role="img"
+          aria-label={`${title}: ${bars.map(({ label, value }) => `${label} ${format(value)}`).join("; ")}`}
+          fontFamily="Inter Variable, sans-serif"
+          fontSize="12.5"
+          fill="currentColor"
+        >
+          <text x="0" y="16" fontWeight="600">
+            {title}
+          </text>
+          {bars.map(({ label, value }, place) => (
+            <g key={label} transform={`translate(0 ${30 + place * ROW})`}>
+              <title>{`${label}: ${format(value)}`}</title>
+              <text x="0" y="13">
+                {label.length > 44 ? `${label.slice(0, 43)}…` : label}
+              </text>
+              <rect x={LABEL} y="2" width={Math.max(1, scale(value))} height="14" rx="3" fill="#4c6ef5" />
+              <text x={LABEL + 8 + scale(value)} y="13">
+                {format(value)}
+              </text>
+            </g>
+          ))}
+        </svg>
+      </ScrollArea>
       <Group gap="xs" mt="xs">
         {(["svg", "png"] as const).map((type) => (
           <Button
