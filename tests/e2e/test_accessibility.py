@@ -26,6 +26,8 @@ PAGES = (
     "/reports?report=usage",
     "/cluster",
     "/audit",
+    "/cluster",
+    "/cycles",
     "/users",
     "/users?tab=accounts",
     "/notifications",

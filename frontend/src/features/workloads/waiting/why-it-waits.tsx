@@ -65,7 +65,7 @@ function Banner({
       )}
       <Facts workload={workload} explanation={explanation} now={now} />
       {explanation?.rule === "Devices" && (
-        <Box style={{ gridColumn: 2 }}>
+        <Box>
           <Moves namespace={workload.namespace} name={workload.name} />
         </Box>
       )}
