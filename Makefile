@@ -98,7 +98,7 @@ screenshots: $(VENV)/.demo ## take the README's pictures of the demo that runs o
 		$(FRONTEND) node dev/screenshots.ts http://127.0.0.1:8000 ../docs/images
 
 .PHONY: pictures
-pictures: frontend ## pictures of every page in frontend/pictures/: light, dark, narrow, wide, empty, failing (needs Chromium)
+pictures: frontend ## pictures of every page in frontend/pictures/: light, dark, narrow, wide, Chinese, empty, failing (needs Chromium)
 	@$(FRONTEND) node dev/pictures.ts
 
 .PHONY: lock

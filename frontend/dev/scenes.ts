@@ -5,6 +5,8 @@ export interface Scene {
   name: string;
   path: string;
   steps: (page: Page) => Promise<void>;
+  /** An answer of the server that is an error is what the scene is about. */
+  errorsExpected?: boolean;
 }
 
 const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true }).first();
@@ -50,6 +52,7 @@ export const SCENES: readonly Scene[] = [
       await click("Save")(page);
       await page.getByText("Somebody changed it meanwhile").waitFor();
     },
+    errorsExpected: true,
   },
   { name: "editor-delete", path: QUEUE, steps: click("Delete") },
   { name: "editor-new-queue", path: "/queues", steps: (page) => newObject(page, "ClusterQueue") },

@@ -65,7 +65,8 @@ async function shootAs(
   scheme: Scheme,
   width: number,
 ): Promise<string[]> {
-  const { base, out, paths, scenes = [], settle, full, account, errorsExpected = false } = shooting;
+  const { base, out, paths, scenes = [], settle, full, account } = shooting;
+  let errorsExpected = shooting.errorsExpected ?? false;
   const faults: string[] = [];
   const context = await browser.newContext({
     colorScheme: scheme,
@@ -90,7 +91,8 @@ async function shootAs(
     await take(path.replace(/[^a-z0-9]+/gi, "-").replace(/^-|-$/g, "") || "overview");
   }
   page.setDefaultTimeout(SCENE_MS);
-  for (const { name, path, steps } of scenes) {
+  for (const { name, path, steps, ...scene } of scenes) {
+    errorsExpected = shooting.errorsExpected ?? scene.errorsExpected ?? false;
     await open(page, base + path);
     try {
       await steps(page);

@@ -56,14 +56,23 @@ function valueWords(value: Value | undefined, resource: string | null): string {
   return unit === "" ? String(value) : `${value} (${unit})`;
 }
 
+/** Fields by the words that their form has for them. */
+const fieldWords = (): Record<string, string> => ({
+  "spec.cohortName": t`Cohort`,
+  "spec.fairSharing.weight": t`Fair weight`,
+  "spec.queueingStrategy": t`Order of the queue`,
+  "spec.stopPolicy": t`Stop policy`,
+});
+
 /** `whole` is either version: it says which keys of a path are items of a list. */
 export function changeWords({ path, before, after }: Change, whole: Value): ChangeWords {
   const [flavors, flavor, resources, resource, field] = path.slice(-5);
   const isQuota = flavors === "flavors" && resources === "resources" && isAmount(field);
   const ofResource = isQuota ? String(resource) : null;
+  const key = pathText(path, whole);
   return {
-    key: pathText(path, whole),
-    label: isQuota ? amountLabel(field, String(resource), String(flavor)) : pathText(path, whole),
+    key,
+    label: isQuota ? amountLabel(field, String(resource), String(flavor)) : (fieldWords()[key] ?? key),
     before: valueWords(before, ofResource),
     after: valueWords(after, ofResource),
   };

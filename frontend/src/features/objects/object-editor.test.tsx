@@ -122,7 +122,7 @@ it("shows what somebody else changed and who, and carries one's own change over 
   await user.click(saveButton());
   const alert = await screen.findByText(/Somebody changed it meanwhile/);
   expect(screen.getByText(/modified by alice/)).toBeDefined();
-  expect(within(changeTables()[0] as HTMLElement).getByText("spec.stopPolicy")).toBeDefined();
+  expect(within(changeTables()[0] as HTMLElement).getByText("Stop policy")).toBeDefined();
   expect(alert).toBeDefined();
   expect(onClose).not.toHaveBeenCalled();
 

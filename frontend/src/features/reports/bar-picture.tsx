@@ -23,7 +23,7 @@ export function BarPicture({ title, bars, format }: BarPictureProps) {
   return (
     <>
       {/* Rather scrolled sideways than too small to read. */}
-      <ScrollArea type="auto">
+      <ScrollArea type="auto" offsetScrollbars="x">
         <svg
           ref={picture}
           xmlns="http://www.w3.org/2000/svg"
