@@ -78,7 +78,13 @@ function NodeHead({ group, fault, compact }: Pick<NodeDevicesProps, "group" | "f
         {fault !== undefined && <span className={classes.fault}>{fault}</span>}
       </Text>
       <Group gap={6} wrap="nowrap" miw={0}>
-        <Text fz="xs" c="var(--kw-muted)" className="kw-number" truncate>
+        <Text
+          fz="xs"
+          c="var(--kw-muted)"
+          className="kw-number"
+          truncate
+          title={t`memory ${memory}, cores ${cores}`}
+        >
           {compact
             ? t`memory ${memory}, cores ${cores}`
             : [types, ...counted, `memory ${memory}`, `cores ${cores}`].join(" · ")}
@@ -209,7 +215,7 @@ function CompactDevice({ entry, highlight, onOpen }: DeviceProps) {
       <span
         className={classes.tileCores}
         style={{
-          height: `${Math.min(100, (100 * device.used_cores_percent) / Math.max(device.cores_percent, 1))}%`,
+          height: `${Math.min(100, (100 * device.units.used_cores) / Math.max(device.units.cores, 1))}%`,
         }}
       />
     </button>
