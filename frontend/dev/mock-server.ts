@@ -10,9 +10,9 @@ import type { LiveDevice, Session, WorkloadDetail } from "../src/api/types.ts";
 import { toYaml } from "../src/lib/manifest/yaml.ts";
 import { makeAudit } from "./fixtures/audit.ts";
 import { makeFixture, SIZES, totals } from "./fixtures/cluster.ts";
-import { makeClusterOverviews } from "./fixtures/clusters.ts";
+import { makeClusterOverviews, makeCycles, makeDiagnostics } from "./fixtures/clusters.ts";
 import { fillDevices } from "./fixtures/devices.ts";
-import { makeExplanation } from "./fixtures/explanation.ts";
+import { makeExplained } from "./fixtures/explanation.ts";
 import { makeHistory, makeReport } from "./fixtures/history.ts";
 import { makeEffects, makeManifest, readManifest } from "./fixtures/manifests.ts";
 import { COHORTS } from "./fixtures/names.ts";
@@ -52,6 +52,7 @@ const CLUSTER = {
   accepts_workloads_from: [],
   server_url: "https://10.0.0.1:6443",
   configuration: {},
+  telemetry_urls: ["http://dcgm-exporter:9400/metrics"],
   created_at: "2026-01-05T09:00:00Z",
 };
 let loggedIn = process.argv[4] !== "anonymous";
@@ -137,7 +138,7 @@ function workloadAnswer(
   else if (verb === undefined) answer(response, workload);
   else if (verb === "pods" || verb === "samples") answer(response, page([]));
   else if (verb === "events") answer(response, page(makeEvents(workload)));
-  else if (verb === "explanation") answer(response, makeExplanation(workload));
+  else if (verb === "explanation") answer(response, makeExplained(workload, Date.now()));
   else if (verb === "priority")
     refuse(response, 409, "Conflict", "The workload changed meanwhile. Look again, then decide.");
   else {
@@ -210,6 +211,10 @@ function readMore(kind: string, first: string, second: string, query: URLSearchP
       return page(size !== undefined && size.nodes > 0 ? makeAudit(now) : []);
     case "cluster-overviews":
       return page(makeClusterOverviews(live, now));
+    case "diagnostics":
+      return makeDiagnostics(now);
+    case "scheduling-cycles":
+      return page(makeCycles(now));
     case "clusters":
       return CLUSTER;
     case "users":
@@ -334,6 +339,11 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   }
   if (kind === "drift" || kind === "published-devices" || kind === "served-objects")
     return answer(response, page([]));
+  if (kind === "devices" && first !== undefined && second === undefined)
+    return answer(response, {
+      mode: fixture.live.devices[first]?.mig_places === undefined ? "hami-core" : "mig",
+      numa: 0,
+    });
   if (kind === "devices") return answer(response, page([]));
   if (kind === "fragmentation") {
     const report = {

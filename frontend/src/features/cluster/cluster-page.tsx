@@ -8,7 +8,7 @@ import { useCluster } from "@/api/cluster";
 import { clusterQuery, useClusterSettings } from "@/api/cluster-settings";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { ClusterSettings } from "@/api/types";
-import { ConfirmDialog } from "@/components/confirm-dialog";
+import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";

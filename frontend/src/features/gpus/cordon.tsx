@@ -7,7 +7,7 @@ import { useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { type CordonChange, type CordonTarget, useCordon } from "@/api/cordon";
 import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
-import { ConfirmDialog } from "@/components/confirm-dialog";
+import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { Icon, type IconName } from "@/components/icon";
 
 type Step = "cordon" | "drain" | "uncordon";

@@ -7,7 +7,7 @@ import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import { deletionQuery, type ObjectKind, type ObjectReference, useDeleteObject } from "@/api/manifests";
-import { ConfirmDialog } from "@/components/confirm-dialog";
+import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/words/refusal";
 import { EffectsView } from "./effects";

@@ -17,7 +17,7 @@ import {
   objectQuery,
   useSaveObject,
 } from "@/api/manifests";
-import { DialogFoot } from "@/components/dialog-foot";
+import { DialogFoot } from "@/components/dialog/dialog-foot";
 import { ErrorState } from "@/components/error-state";
 import { ManifestText } from "@/components/manifest/manifest-text";
 import { type Change, carriedOver, changes, conflicts } from "@/lib/manifest/changes";

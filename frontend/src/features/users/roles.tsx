@@ -7,7 +7,7 @@ import { useMemo, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import type { RoleBinding } from "@/api/types";
 import { roleBindingsQuery, useUnbindRole } from "@/api/users";
-import { ConfirmDialog } from "@/components/confirm-dialog";
+import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
 import type { DataColumn } from "@/components/table/data-table";

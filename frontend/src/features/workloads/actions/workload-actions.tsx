@@ -9,7 +9,7 @@ import { useCluster } from "@/api/cluster";
 import { isMirrored, maySubmit, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
 import { useWorkloadAction } from "@/api/workloads";
-import { ConfirmDialog } from "@/components/confirm-dialog";
+import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { type ActionKind, actionWords } from "./action-words";
 import { PriorityClassSelect } from "./priority-class-select";

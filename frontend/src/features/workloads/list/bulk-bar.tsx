@@ -5,7 +5,7 @@ import { Button, Group, Paper, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
-import { ConfirmDialog } from "@/components/confirm-dialog";
+import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";

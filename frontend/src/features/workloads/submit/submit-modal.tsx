@@ -11,7 +11,7 @@ import { useApplyManifests, usePreview } from "@/api/manifests";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
 import type { ApplyResult, LocalQueue } from "@/api/types";
-import { DialogFoot } from "@/components/dialog-foot";
+import { DialogFoot } from "@/components/dialog/dialog-foot";
 import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { ManifestText } from "@/components/manifest/manifest-text";

@@ -10,8 +10,8 @@ import { useNow } from "@/lib/clock";
 import { formatCount } from "@/lib/quantity";
 import { formatAge, formatDuration, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
-import { ExplanationTables } from "./explanation";
 import { expectedWords } from "./expected-start";
+import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
 import { stateSentence } from "./state-sentence";
 

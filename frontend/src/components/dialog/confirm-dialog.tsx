@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Modal, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
-import { type ErrorDetail, ErrorState } from "./error-state";
+import { type ErrorDetail, ErrorState } from "@/components/error-state";
 
 export interface ConfirmDialogProps {
   /** The action's verb: it begins the title and names the button. */
