@@ -86,7 +86,7 @@ function NodeHead({ group, fault, compact }: Pick<NodeDevicesProps, "group" | "f
           title={t`memory ${memory}, cores ${cores}`}
         >
           {compact
-            ? t`memory ${memory}, cores ${cores}`
+            ? `${memory} · ${cores}`
             : [types, ...counted, `memory ${memory}`, `cores ${cores}`].join(" · ")}
         </Text>
         {!compact && (
