@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import orjson
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import StreamingHttpResponse
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from accounts.api.csv_lines import csv_lines
 from accounts.api.scope import ClusterView
 from accounts.models import AuditRecord, AuditVerb
+from accounts.services.access import Access
 from accounts.services.audit import line
 
 _FIELDS: Final = (
@@ -70,22 +71,26 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is no
 
 
 class AuditView(ClusterView):
-    """What the list and the export share: lines of this cluster, and those that belong to none."""
+    """What the list and the export share: lines of these clusters, and those that belong to none."""
 
     serializer_class = AuditRecordSerializer
     queryset = AuditRecord.objects.none()
     filterset_class = AuditFilter
+    spans_clusters = True
     keyset = ("-id",)
     kind = "AuditRecord"
 
     def rows(self) -> QuerySet[AuditRecord, Any]:
         """What the filters leave of what this user may read. Raises NotPermitted."""
-        namespaces = self.access.audited_namespaces()
-        if namespaces == frozenset():
-            self.access.require("audit", self.kind)
-        found = AuditRecord.objects.filter(cluster_name__in=[self.cluster.name, ""])
-        if namespaces is not None:
-            found = found.filter(namespace__in=namespaces)
+        reach = self.reach.permitting(
+            "audit", self.kind, also=lambda access: access.audited_namespaces() != frozenset()
+        )
+        audited = {cluster.pk: reach.access(cluster.pk).audited_namespaces() for cluster in reach.clusters}
+        known = [namespaces for namespaces in audited.values() if namespaces is not None]
+        of_none = Q(cluster_name="")
+        if len(known) == len(audited):
+            of_none &= Q(namespace__in=frozenset().union(*known))
+        found = AuditRecord.objects.filter(reach.rows("namespace", audited, cluster="cluster_name") | of_none)
         return self.filter_queryset(found).values(*_FIELDS)
 
 
@@ -94,7 +99,7 @@ class AuditListView(AuditView):
 
     @extend_schema(responses=AuditRecordSerializer(many=True), operation_id="audit_list")
     def get(self, request: Request) -> Response:
-        """Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster."""
+        """Changes, logins and refused attempts, the newest first: of these clusters, and what belongs to none."""
         page = self.paginate_queryset(self.rows()) or []
         return self.get_paginated_response([_json(row) for row in page])
 
@@ -121,8 +126,13 @@ class AuditExportView(AuditView):
         write = _csv if as_csv else _json_lines
         kind, ending = ("text/csv; charset=utf-8", "csv") if as_csv else ("application/x-ndjson", "jsonl")
         answer = StreamingHttpResponse(write(_in_steps(self.rows())), content_type=kind)
-        answer.headers["Content-Disposition"] = f'attachment; filename="audit-{self.cluster.name}.{ending}"'
+        of = "" if self.reach.is_of_several else f"-{self.cluster.name}"
+        answer.headers["Content-Disposition"] = f'attachment; filename="audit{of}.{ending}"'
         return answer
+
+
+def _audits_a_part(access: Access) -> bool:
+    return access.audited_namespaces() != frozenset()
 
 
 def _in_steps(rows: QuerySet[AuditRecord, Any]) -> Iterator[dict[str, Any]]:

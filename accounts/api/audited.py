@@ -14,6 +14,7 @@ from redis import RedisError
 from accounts.models import AuditVerb
 from accounts.services.actor import Actor, act_as, acting
 from accounts.services.audit import record
+from accounts.services.reach import EVERY_CLUSTER, SEPARATOR
 
 REQUEST_ID_HEADER: Final = "X-Request-ID"
 REASON_HEADER: Final = "X-Audit-Reason"
@@ -74,11 +75,17 @@ def _record_refusal(request: HttpRequest, response: HttpResponse, actor: Actor) 
     record(
         AuditVerb.REFUSED,
         _kind(request),
-        cluster=_text(request.GET.get("cluster", ""), 63),
+        cluster=_cluster(request),
         namespace=str(found.get("namespace", ""))[:63],
         name=str(found.get("name") or found.get("id") or found.get("uuid") or "")[:512],
         message=str(body.get("message", ""))[:1000] if isinstance(body, dict) else "",
     )
+
+
+def _cluster(request: HttpRequest) -> str:
+    """The cluster that was named. A refusal of several belongs to none: whoever audits a whole cluster reads it."""
+    asked = request.GET.get("cluster", "")
+    return "" if asked == EVERY_CLUSTER or SEPARATOR in asked else _text(asked, 63)
 
 
 def _kind(request: HttpRequest) -> str:

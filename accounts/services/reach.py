@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Final
@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from accounts.exceptions import NotFound, NotPermitted
 from accounts.models import Cluster
-from accounts.services.access import Access, accesses_of
+from accounts.services.access import Access, Verb, accesses_of
 
 EVERY_CLUSTER: Final = "*"
 SEPARATOR: Final = ","
@@ -28,10 +28,11 @@ _NO_ROLE: Final = "You have no role here yet. Ask a cluster admin to bind you to
 
 
 class Reach:
-    """The clusters of a request, by name, with the user's access to each."""
+    """The clusters of a request, by name, with the user's access to each. `all_readable`: `*` stands for them."""
 
-    def __init__(self, parts: Iterable[tuple[Cluster, Access]]) -> None:
+    def __init__(self, parts: Iterable[tuple[Cluster, Access]], *, all_readable: bool = False) -> None:
         self._parts = {cluster.pk: (cluster, access) for cluster, access in parts}
+        self._all_readable = all_readable
 
     @property
     def clusters(self) -> list[Cluster]:
@@ -46,6 +47,21 @@ class Reach:
 
     def access(self, cluster_id: int) -> Access:
         return self._parts[cluster_id][1]
+
+    def permitting(self, verb: Verb, kind: str, also: Callable[[Access], bool] | None = None) -> Reach:
+        """Those of the clusters in which the user may do this to objects of the kind, or which `also` lets in.
+
+        As with roles, `*` leaves the others out. Raises `NotPermitted` for one that was named, and if none is left.
+        """
+        left = {
+            pk: (cluster, access)
+            for pk, (cluster, access) in self._parts.items()
+            if access.may(verb, kind) or (also is not None and also(access))
+        }
+        if not left or (len(left) < len(self._parts) and not self._all_readable):
+            refused = next(access for pk, (_, access) in self._parts.items() if pk not in left)
+            refused.require(verb, kind)
+        return Reach(left.values(), all_readable=self._all_readable)
 
     def namespaces(self) -> dict[int, Names]:
         """By cluster: the namespaces that may be read there."""
@@ -83,7 +99,7 @@ def reach_of(user: AbstractBaseUser | AnonymousUser, names: Sequence[str] | None
         seen = [(row, accesses[name]) for name, row in found.items() if accesses[name].has_any_role]
         if not seen:
             raise NotPermitted(_NO_ROLE)
-        return Reach(seen)
+        return Reach(seen, all_readable=True)
     accesses = accesses_of(user, names)
     if not all(access.has_any_role for access in accesses.values()):
         raise NotPermitted(_NO_ROLE)

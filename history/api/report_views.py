@@ -14,9 +14,11 @@ from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.exceptions import NotFound
+from accounts.models import Cluster
 from history.models import UsageRecord
 from history.services.reports import idle, preemptions, usage, waits
-from history.services.reports.table import Report, Request, write_csv
+from history.services.reports.table import Part, Report, Request, write_csv
 
 _MAX_DAYS: Final = 400
 COLUMN_KINDS: Final = ("text", "count", "seconds", "hours", "money", "percent", "time")
@@ -71,6 +73,7 @@ class ReportView(ClusterView):
 
     serializer_class = ReportSerializer
     queryset = UsageRecord.objects.none()
+    spans_clusters = True
 
     @extend_schema(
         parameters=[
@@ -83,10 +86,14 @@ class ReportView(ClusterView):
         responses={(200, "application/json"): ReportSerializer, (200, "text/csv"): OpenApiResponse(str)},
     )
     def get(self, request: HttpRequest, kind: str) -> Any:
-        """Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces."""
+        """Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces.
+
+        Of several clusters the rows are grouped by `cluster` first, unless `by` says otherwise; the totals are over
+        all. Costs in several currencies are not added up: each row then says its `currency`.
+        """
         report_kind = REPORTS.get(kind)
         if report_kind is None:
-            raise self.missing("Report", kind)
+            raise NotFound(f"There is no Report {kind}.")
         query = ReportQuery(data=request.query_params.dict())
         query.is_valid(raise_exception=True)
         wanted = self._request(query.validated_data, _grouping(request, report_kind))
@@ -115,9 +122,11 @@ class ReportView(ClusterView):
             raise ValidationError({"since": f"{since.isoformat()} is not before {until.isoformat()}."})
         if until - since > timedelta(days=_MAX_DAYS):
             raise ValidationError({"since": f"more than {_MAX_DAYS} days before {until.isoformat()}."})
-        namespaces = self.access.visible_namespaces()
-        mine = None if namespaces is None else sorted(namespaces)
-        return Request(self.cluster.pk, self.cluster.name, since, until, mine, by)
+        return Request([self._part(cluster) for cluster in self.reach.clusters], since, until, by)
+
+    def _part(self, cluster: Cluster) -> Part:
+        namespaces = self.reach.access(cluster.pk).visible_namespaces()
+        return Part(cluster.pk, cluster.name, None if namespaces is None else sorted(namespaces))
 
 
 def _grouping(request: HttpRequest, kind: _Kind) -> list[str]:

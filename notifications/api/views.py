@@ -17,6 +17,7 @@ from accounts.api.fields import Text, TrueOrFalse
 from accounts.api.scope import ClusterView, json_object
 from accounts.api.tokens import require_whole
 from accounts.exceptions import LimitReached
+from accounts.models import Cluster
 from notifications.models import CHANNELS, TIMED_EVENTS, Channel, Delivery, Event, Notification, NotificationRule
 from notifications.services.gathering import targets_of, tell
 from notifications.services.occurrences import DEFAULT_MINUTES, Occurrence
@@ -48,12 +49,13 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
 class NotificationSerializer(serializers.ModelSerializer[Notification]):
     """What the user was told."""
 
+    cluster = serializers.SlugRelatedField[Cluster](slug_field="name", read_only=True)
     event = serializers.ChoiceField([event.value for event in Event])
     deliveries = DeliverySerializer(many=True)
 
     class Meta:
         model = Notification
-        fields = ["id", "event", "title", "message", "path", "at", "read_at", "ended_at", "deliveries"]
+        fields = ["id", "cluster", "event", "title", "message", "path", "at", "read_at", "ended_at", "deliveries"]
 
 
 class NotificationStatusSerializer(serializers.Serializer[Any]):
@@ -75,6 +77,7 @@ class ReadSerializer(serializers.Serializer[Any]):
 class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
     """What a user wants to be told about, and how, beside the page."""
 
+    cluster = serializers.SlugRelatedField[Cluster](slug_field="name", read_only=True)
     event = serializers.ChoiceField([event.value for event in Event])
     minutes = serializers.IntegerField(
         min_value=1,
@@ -92,7 +95,9 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
 
     class Meta:
         model = NotificationRule
-        fields = ["id", "event", "minutes", "cluster_queue", "channels", "webhook_url", "enabled", "created_at"]
+        fields = [
+            "id", "cluster", "event", "minutes", "cluster_queue", "channels", "webhook_url", "enabled", "created_at",
+        ]  # fmt: skip
         read_only_fields = ["created_at"]
 
     def validate_webhook_url(self, value: str) -> str:
@@ -126,9 +131,10 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
 
 
 class _OwnView(ClusterView):
-    """What belongs to whoever asks, in the cluster that they name."""
+    """What belongs to whoever asks, in the clusters that they name."""
 
     filter_backends: list[Any] = []
+    spans_clusters = True
     writes_what_is_mirrored = False
 
     def user(self) -> User:
@@ -137,10 +143,10 @@ class _OwnView(ClusterView):
         return user
 
     def notifications(self) -> QuerySet[Notification]:
-        return Notification.objects.filter(user=self.user(), cluster=self.cluster)
+        return Notification.objects.filter(self.reach.rows(), user=self.user())
 
     def rules(self) -> QuerySet[NotificationRule]:
-        return NotificationRule.objects.filter(user=self.user(), cluster=self.cluster)
+        return NotificationRule.objects.filter(self.reach.rows(), user=self.user())
 
     def rule(self, rule_id: int) -> NotificationRule:
         found = self.rules().filter(pk=rule_id).first()
@@ -167,8 +173,8 @@ class NotificationListView(_OwnView):
 
     @extend_schema(responses=NotificationSerializer(many=True), operation_id="notifications_list")
     def get(self, request: Request) -> Response:
-        """What you were told in this cluster, the newest first."""
-        page = self.paginate_queryset(self.notifications().prefetch_related("deliveries"))
+        """What you were told in these clusters, the newest first."""
+        page = self.paginate_queryset(self.notifications().select_related("cluster").prefetch_related("deliveries"))
         return self.get_paginated_response(NotificationSerializer(page, many=True).data)
 
 
@@ -216,8 +222,8 @@ class RuleListView(_OwnView):
 
     @extend_schema(responses=RuleSerializer(many=True), operation_id="notification_rules_list")
     def get(self, request: Request) -> Response:
-        """What you want to be told about in this cluster."""
-        page = self.paginate_queryset(self.rules())
+        """What you want to be told about in these clusters."""
+        page = self.paginate_queryset(self.rules().select_related("cluster"))
         return self.get_paginated_response(RuleSerializer(page, many=True).data)
 
     @extend_schema(request=RuleSerializer, responses={201: RuleSerializer}, operation_id="notification_rules_create")

@@ -28,6 +28,7 @@ from accounts.services.cluster_settings import (
     shown_telemetry_urls,
 )
 from accounts.services.precondition import etag
+from accounts.services.reach import Reach
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
 from queues.kinds import KINDS
@@ -42,13 +43,11 @@ class KindView(ClusterView):
 
     def visible(self) -> QuerySet[Any]:
         """The rows that the user may see; raises `NotPermitted` for a kind without any."""
-        for cluster in self.reach.clusters:
-            self.reach.access(cluster.pk).require("view", self.kind)
-        return self.in_clusters()
+        return self.in_clusters(self.reach.permitting("view", self.kind))
 
-    def in_clusters(self) -> QuerySet[Any]:
+    def in_clusters(self, reach: Reach) -> QuerySet[Any]:
         """The rows of these clusters."""
-        return self.get_queryset().filter(self.reach.rows())
+        return self.get_queryset().filter(reach.rows())
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """Rows as JSON."""
@@ -63,11 +62,11 @@ class KindListView(ListModelMixin, KindView):
 
     keyset: tuple[str, ...] = ("name",)
 
-    def in_clusters(self) -> QuerySet[Any]:
+    def in_clusters(self, reach: Reach) -> QuerySet[Any]:
         """With roles that hold in every cluster: they are made in the admin, and count here too."""
         if KINDS[self.kind].model is not RoleBinding:
-            return super().in_clusters()
-        return self.get_queryset().filter(Q(cluster=self.cluster) | Q(cluster=None))
+            return super().in_clusters(reach)
+        return self.get_queryset().filter(reach.rows() | Q(cluster=None))
 
     def get(self, request: Request) -> Response:
         """The objects of this kind that the user may see, by name."""
@@ -204,8 +203,7 @@ def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
         "serializer_class": shapes.serializer_of(kind.name) if kind.fields else shapes.ObjectSerializer,
         "writes_what_is_mirrored": kind.mirrored,
     }
-    # Not every reader of a cluster reads role bindings, and one that holds in every cluster is in each list.
-    listed = {**common, "spans_clusters": kind.model is not RoleBinding}
+    listed = {**common, "spans_clusters": True}
     if kind.namespaced:
         listed |= {"keyset": ("namespace", "name"), "filterset_class": NamespaceFilter}
     return (

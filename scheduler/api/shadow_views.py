@@ -1,7 +1,9 @@
 """Mode shadow: how our decisions compare with those of the scheduler that runs the cluster."""
 
-from datetime import timedelta
-from typing import Any, Final
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
 
 from django.db.models import Sum
 from django.db.models.functions import Trunc
@@ -46,13 +48,22 @@ class ShadowPointSerializer(ShadowCountsSerializer):
     at = serializers.DateTimeField()
 
 
+class ShadowOfClusterSerializer(serializers.Serializer[Any]):
+    """How they compare in one cluster."""
+
+    cluster = serializers.CharField()
+    agreement = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: nothing was compared.")
+    totals = ShadowCountsSerializer()
+
+
 class ShadowSerializer(serializers.Serializer[Any]):
-    """How the decisions of the last hours compare."""
+    """How the decisions of the last hours compare, in all the clusters together and in each."""
 
     since = serializers.DateTimeField()
     agreement = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: nothing was compared.")
     totals = ShadowCountsSerializer()
     points = ShadowPointSerializer(many=True)
+    clusters = ShadowOfClusterSerializer(many=True)
 
 
 class PodSetChoiceSerializer(serializers.Serializer[Any]):
@@ -103,25 +114,47 @@ class ShadowView(ClusterView):
     """`shadow/`."""
 
     serializer_class = ShadowSerializer
+    spans_clusters = True
 
     @extend_schema(
         parameters=[OpenApiParameter("hours", int, description=f"1 to {_MAX_HOURS}; 24 unless told.")],
         responses=ShadowSerializer,
     )
     def get(self, request: Request) -> Response:
-        """How far both schedulers agreed, over time; of the whole cluster, for those who may see everything."""
-        self.access.require("view", "ShadowComparison")
+        """How far both schedulers agreed, over time; of whole clusters, for those who may see everything there.
+
+        `*` leaves other clusters out.
+        """
+        reach = self.reach.permitting("view", "ShadowComparison")
         hours = _hours(request.query_params.get("hours", "24"))
         since = timezone.now() - timedelta(hours=hours)
-        rows = ShadowCount.objects.filter(cluster=self.cluster, at__gte=since)
+        rows = ShadowCount.objects.filter(reach.rows(), at__gte=since)
         step = Trunc("at", "hour" if hours > _HOURLY_FROM else "minute")
-        points = rows.order_by().values(moment=step).annotate(**{f"sum_{each}": Sum(each) for each in _COUNTS})
-        found: list[dict[str, Any]] = [dict(point) for point in points.order_by("moment")]
-        shown = [{"at": point["moment"], **{each: point[f"sum_{each}"] for each in _COUNTS}} for point in found]
-        totals = {each: sum(point[each] for point in shown) for each in _COUNTS}
-        compared = totals["agreed"] + totals["differed"]
-        agreement = totals["agreed"] / compared if compared else None
-        return Response({"since": since, "agreement": agreement, "totals": totals, "points": shown})
+        sums = {f"sum_{each}": Sum(each) for each in _COUNTS}
+        moments: dict[datetime, Counter[str]] = defaultdict(Counter)
+        clusters: dict[int, Counter[str]] = {cluster.pk: Counter() for cluster in reach.clusters}
+        counted = rows.order_by().values("cluster_id", moment=step).annotate(**sums)
+        for row in cast("Iterable[Mapping[str, Any]]", counted):
+            counts = {each: row[f"sum_{each}"] for each in _COUNTS}
+            moments[row["moment"]].update(counts)
+            clusters[row["cluster_id"]].update(counts)
+        return Response(
+            {
+                "since": since,
+                **_summary(sum(clusters.values(), Counter())),
+                "points": [{"at": at, **_counts(moments[at])} for at in sorted(moments)],
+                "clusters": [{"cluster": reach.name(pk), **_summary(counts)} for pk, counts in clusters.items()],
+            }
+        )
+
+
+def _summary(counts: Counter[str]) -> dict[str, Any]:
+    compared = counts["agreed"] + counts["differed"]
+    return {"agreement": counts["agreed"] / compared if compared else None, "totals": _counts(counts)}
+
+
+def _counts(counts: Counter[str]) -> dict[str, int]:
+    return {each: counts[each] for each in _COUNTS}
 
 
 class ShadowDifferenceListView(ClusterView):

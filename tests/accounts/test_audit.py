@@ -223,6 +223,17 @@ def test_refused_attempts_are_recorded_writes_always_and_reads_once_a_minute(pla
     assert rows[0].name == "research"
 
 
+def test_a_refusal_of_several_clusters_is_listed(place: Cluster) -> None:
+    """It was recorded as of a cluster named `*`, whose audit nobody reads."""
+    Cluster.objects.create(name="west")
+    start = newest()
+    for asked in ("*", "default,west"):
+        cache.clear()
+        assert tool("bob").get(f"/api/v1/audit/?cluster={asked}").status_code == 403
+    listed = tool("alice").get("/api/v1/audit/?verb=refused").json()["results"]
+    assert [row["cluster"] for row in listed if row["id"] > start] == ["", ""]
+
+
 def test_the_admin_is_recorded(place: Cluster) -> None:
     boss = User.objects.create_superuser("boss", password="boss-secret")
     client = Client()

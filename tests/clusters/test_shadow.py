@@ -180,6 +180,6 @@ def test_a_difference_is_shown_with_both_reasons(server: ServerThread) -> None:
     ]
     summary = client.get("/api/v1/shadow/?hours=744").json()
     assert client.get("/api/v1/shadow/?hours=0").status_code == 400
-    assert set(summary) == {"since", "agreement", "totals", "points"}
+    assert set(summary) == {"since", "agreement", "totals", "points", "clusters"}
     assert counted > 0
     assert client_of(make_user("bob")).get("/api/v1/shadow/").status_code == 403

@@ -68,8 +68,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster
-         * @description Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster.
+         * Changes, logins and refused attempts, the newest first: of these clusters, and what belongs to none
+         * @description Changes, logins and refused attempts, the newest first: of these clusters, and what belongs to none.
          */
         get: operations["audit_list"];
         put?: never;
@@ -1165,8 +1165,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What you want to be told about in this cluster
-         * @description What you want to be told about in this cluster.
+         * What you want to be told about in these clusters
+         * @description What you want to be told about in these clusters.
          */
         get: operations["notification_rules_list"];
         put?: never;
@@ -1233,8 +1233,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What you were told in this cluster, the newest first
-         * @description What you were told in this cluster, the newest first.
+         * What you were told in these clusters, the newest first
+         * @description What you were told in these clusters, the newest first.
          */
         get: operations["notifications_list"];
         put?: never;
@@ -1493,6 +1493,9 @@ export interface paths {
         /**
          * Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces
          * @description Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces.
+         *
+         *     Of several clusters the rows are grouped by `cluster` first, unless `by` says otherwise; the totals are over
+         *     all. Costs in several currencies are not added up: each row then says its `currency`.
          */
         get: operations["reports_retrieve"];
         put?: never;
@@ -1788,7 +1791,7 @@ export interface paths {
         };
         /**
          * The cycles that decided something; for those who may see everything
-         * @description The cycles that decided something; for those who may see everything.
+         * @description The cycles that decided something; for those who may see everything. `*` leaves other clusters out.
          */
         get: operations["scheduling_cycles_list"];
         put?: never;
@@ -1935,8 +1938,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How far both schedulers agreed, over time; of the whole cluster, for those who may see everything
-         * @description How far both schedulers agreed, over time; of the whole cluster, for those who may see everything.
+         * How far both schedulers agreed, over time; of whole clusters, for those who may see everything there
+         * @description How far both schedulers agreed, over time; of whole clusters, for those who may see everything there.
+         *
+         *     `*` leaves other clusters out.
          */
         get: operations["shadow_retrieve"];
         put?: never;
@@ -4320,6 +4325,7 @@ export interface components {
         /** @description What the user was told. */
         Notification: {
             readonly id: number;
+            readonly cluster: string;
             event: components["schemas"]["EventEnum"];
             title: string;
             message?: string;
@@ -5810,6 +5816,7 @@ export interface components {
         /** @description What a user wants to be told about, and how, beside the page. */
         Rule: {
             readonly id: number;
+            readonly cluster: string;
             event: components["schemas"]["EventEnum"];
             /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
             minutes?: number | null;
@@ -5999,7 +6006,7 @@ export interface components {
             /** @description In the demo only. */
             demo_accounts?: components["schemas"]["DemoAccount"][];
         };
-        /** @description How the decisions of the last hours compare. */
+        /** @description How the decisions of the last hours compare, in all the clusters together and in each. */
         Shadow: {
             /** Format: date-time */
             since: string;
@@ -6010,6 +6017,7 @@ export interface components {
             agreement: number | null;
             totals: components["schemas"]["ShadowCounts"];
             points: components["schemas"]["ShadowPoint"][];
+            clusters: components["schemas"]["ShadowOfCluster"][];
         };
         /** @description How many decisions were compared, and what each scheduler did. */
         ShadowCounts: {
@@ -6037,6 +6045,16 @@ export interface components {
             verdict: components["schemas"]["VerdictEnum"];
             theirs: components["schemas"]["Choice"];
             ours: components["schemas"]["Choice"];
+        };
+        /** @description How they compare in one cluster. */
+        ShadowOfCluster: {
+            cluster: string;
+            /**
+             * Format: double
+             * @description From 0 to 1; null: nothing was compared.
+             */
+            agreement: number | null;
+            totals: components["schemas"]["ShadowCounts"];
         };
         /** @description The same of a minute or an hour. */
         ShadowPoint: {
@@ -7330,7 +7348,7 @@ export interface operations {
                 address?: string;
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description In any case. */
                 kind?: string;
@@ -7467,7 +7485,7 @@ export interface operations {
                 address?: string;
                 /** @description Lines of JSON (the default) or CSV. */
                 as?: "csv" | "jsonl";
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description In any case. */
                 kind?: string;
@@ -19756,7 +19774,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -20376,7 +20394,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -20587,7 +20605,7 @@ export interface operations {
     notifications_status: {
         parameters: {
             query?: {
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
             };
             header?: never;
@@ -22831,8 +22849,8 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Group by these, in this order. */
-                by?: ("cluster_queue" | "day" | "flavor" | "local_queue" | "month" | "namespace" | "preemptor" | "preemptor_cluster_queue" | "preemptor_namespace" | "priority" | "reason" | "size" | "user" | "workload")[];
-                /** @description The cluster's name. */
+                by?: ("cluster" | "cluster_queue" | "day" | "flavor" | "local_queue" | "month" | "namespace" | "preemptor" | "preemptor_cluster_queue" | "preemptor_namespace" | "priority" | "reason" | "size" | "user" | "workload")[];
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 output?: "csv" | "json";
                 /** @description 30 days ago without it. */
@@ -24640,7 +24658,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of a page. */
                 after?: string;
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
@@ -27669,7 +27687,7 @@ export interface operations {
     shadow_retrieve: {
         parameters: {
             query?: {
-                /** @description The cluster's name. */
+                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
                 /** @description 1 to 744; 24 unless told. */
                 hours?: number;

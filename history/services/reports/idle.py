@@ -4,34 +4,38 @@ from typing import Final
 
 from psycopg import sql
 
-from history.services.reports.table import Column, Report, Request, fetch
-from history.services.reports.usage import PRICE, currency_of
+from history.services.reports.samples import HOURS, ONCE, ROLLED
+from history.services.reports.table import CLUSTER, REPORTED, Cell, Column, Report, Request, fetch
+from history.services.reports.usage import CURRENCY, PRICE, added, currencies_of
 
 _STATEMENT: Final = sql.SQL(
     """
-    WITH rolled AS (
-        SELECT %(until)s::timestamptz AS until,
-            coalesce((SELECT max(at) + interval '1 hour' FROM history_devicesample WHERE resolution = 3600),
-                '-infinity') AS hours,
-            coalesce((SELECT max(at) + interval '5 minutes' FROM history_devicesample WHERE resolution = 300),
-                '-infinity') AS minutes
-    )
-    SELECT split_part(subject.name, '/', 1), split_part(subject.name, '/', 2), subject.flavor,
-        sum(devices_held) * 15 / 3600, sum(devices_idle) * 15 / 3600, sum(devices_unmeasured) * 15 / 3600,
+    WITH {rolled}
+    SELECT cluster.name, max(price.currency), split_part(subject.name, '/', 1), split_part(subject.name, '/', 2),
+        subject.flavor, {held}, {idle}, {unmeasured},
         sum(memory_held_mib), sum(memory_used_mib), sum(cores_held_percent), sum(cores_used_percent),
-        sum(devices_idle) * 15 / 3600 * max(price.per_hour)
+        {idle} * max(price.per_hour)
     FROM history_devicesample AS sample JOIN history_subject AS subject ON subject.id = sample.subject_id
+        JOIN accounts_cluster AS cluster ON cluster.id = subject.cluster_id
         CROSS JOIN rolled
         {price}
-    WHERE subject.cluster_id = %(cluster_id)s AND subject.scope = 'user'
-        AND (%(namespaces)s::text[] IS NULL OR split_part(subject.name, '/', 1) = ANY (%(namespaces)s))
-        AND sample.at >= %(since)s AND sample.at < rolled.until
-        AND (sample.resolution = 3600 AND sample.at < rolled.hours
-            OR sample.resolution = 300 AND sample.at >= rolled.hours AND sample.at < rolled.minutes
-            OR sample.resolution = 15 AND sample.at >= greatest(rolled.hours, rolled.minutes))
-    GROUP BY 1, 2, 3 ORDER BY 5 DESC, 1, 2, 3 LIMIT %(limit)s
+    WHERE {reported} AND subject.scope = 'user' AND {once}
+    GROUP BY 1, 3, 4, 5 ORDER BY 7 DESC, 1, 3, 4, 5 LIMIT %(limit)s
     """
+).format(
+    rolled=ROLLED.format(table=sql.SQL("history_devicesample")),
+    held=HOURS.format(sql.SQL("devices_held")),
+    idle=HOURS.format(sql.SQL("devices_idle")),
+    unmeasured=HOURS.format(sql.SQL("devices_unmeasured")),
+    price=PRICE.format(
+        cluster=sql.SQL("subject.cluster_id"), resource=sql.SQL("'device'"), flavor=sql.SQL("subject.flavor")
+    ),
+    reported=REPORTED.format(
+        cluster=sql.SQL("subject.cluster_id"), namespace=sql.SQL("split_part(subject.name, '/', 1)")
+    ),
+    once=ONCE.format(since=sql.SQL("%(since)s")),
 )
+_CLUSTER: Final = Column(CLUSTER, "Cluster")
 _COLUMNS: Final = (
     Column("namespace", "Namespace"),
     Column("user", "User"),
@@ -43,26 +47,38 @@ _COLUMNS: Final = (
     Column("cores_used_percent", "Cores used of held", "percent"),
     Column("idle_cost", "Cost of idle", "money"),
 )
+_TEXTS: Final = 3
 
 
 def idle(request: Request) -> Report:
-    """By namespace, user and flavor, the most idle first. Idle is what a monitor saw; what none saw stands apart."""
-    statement = _STATEMENT.format(price=PRICE.format(resource=sql.SQL("'device'"), flavor=sql.SQL("subject.flavor")))
-    rows = fetch(statement, request.parameters())
-    found = [
-        [
-            namespace, user, flavor, round(held, 4), round(idle_hours, 4), round(unmeasured, 4),
-            _share(memory_used, memory_held), _share(cores_used, cores_held), None if cost is None else round(cost, 4),
-        ]
-        for namespace, user, flavor, held, idle_hours, unmeasured, memory_held, memory_used, cores_held, cores_used,
-        cost in rows
+    """By namespace, user and flavor, the most idle first, of several clusters each for itself.
+
+    Idle is what a monitor saw; what none saw stands apart.
+    """
+    currencies = currencies_of(request)
+    found: list[list[Cell]] = []
+    for (
+        cluster, currency, namespace, user, flavor, held, idle_hours, unmeasured, memory_held, memory_used, cores_held,
+        cores_used, cost,
+    ) in fetch(_STATEMENT, request.parameters()):  # fmt: skip
+        found.append(
+            [
+                *([cluster] if request.is_of_several else []), namespace, user, flavor,
+                *([currency or ""] if len(currencies) > 1 else []),
+                round(held, 4), round(idle_hours, 4), round(unmeasured, 4), _share(memory_used, memory_held),
+                _share(cores_used, cores_held), None if cost is None else round(cost, 4),
+            ]
+        )  # fmt: skip
+    texts, amounts = _COLUMNS[:_TEXTS], _COLUMNS[_TEXTS:]
+    columns = [
+        *([_CLUSTER] if request.is_of_several else []), *texts, *([CURRENCY] if len(currencies) > 1 else []), *amounts,
     ]  # fmt: skip
-    sums = {
-        column.name: round(sum(row[place] or 0 for row in found), 4)
-        for place, column in enumerate(_COLUMNS)
-        if column.kind in {"hours", "money"}
+    sums: dict[str, Cell] = {
+        column.name: added(row[place] for row in found)
+        for place, column in enumerate(columns)
+        if column.kind == "hours" or (column.kind == "money" and len(currencies) < 2)
     }
-    return Report(_COLUMNS, found, sums, currency_of(request))
+    return Report(columns, found, sums, currencies[0] if len(currencies) == 1 else "")
 
 
 def _share(used: float | None, held: float) -> float | None:

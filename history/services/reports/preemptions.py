@@ -5,16 +5,23 @@ from typing import Final
 
 from psycopg import sql
 
-from history.services.reports.table import Column, Report, Request, fetch
+from history.services.reports.table import CLUSTER, Column, Report, Request, fetch
+
+
+def _of_whole(value: str) -> sql.Composed:
+    """A tenant of one cluster who sees all of another does not learn who made room for whom in the first."""
+    return sql.SQL("CASE WHEN cluster_name = ANY (%(whole_names)s) THEN {} ELSE '' END").format(sql.SQL(value))
+
 
 BY: Final[Mapping[str, tuple[str, sql.Composable]]] = {
+    CLUSTER: ("Cluster", sql.SQL("cluster_name")),
     "day": ("Day", sql.SQL("to_char(decided_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')")),
     "cluster_queue": ("Preempted in", sql.SQL("cluster_queue_name")),
     "namespace": ("Namespace", sql.SQL("namespace")),
-    "preemptor_cluster_queue": ("Preempted by", sql.SQL("coalesce(detail ->> 'preemptor_cluster_queue', '')")),
-    "preemptor_namespace": ("By namespace", sql.SQL("split_part(coalesce(detail ->> 'preemptor', ''), '/', 1)")),
+    "preemptor_cluster_queue": ("Preempted by", _of_whole("coalesce(detail ->> 'preemptor_cluster_queue', '')")),
+    "preemptor_namespace": ("By namespace", _of_whole("split_part(coalesce(detail ->> 'preemptor', ''), '/', 1)")),
     "workload": ("Workload", sql.SQL("namespace || '/' || workload_name")),
-    "preemptor": ("Its preemptor", sql.SQL("coalesce(detail ->> 'preemptor', '')")),
+    "preemptor": ("Its preemptor", _of_whole("coalesce(detail ->> 'preemptor', '')")),
     "reason": ("Reason", sql.SQL("reason")),
 }
 DEFAULT_BY: Final = ("cluster_queue", "preemptor_cluster_queue", "reason")
@@ -25,8 +32,9 @@ _STATEMENT: Final = sql.SQL(
     """
     SELECT {by}, count(*), count(DISTINCT workload_uid), max(decided_at)
     FROM scheduler_decision
-    WHERE cluster_name = %(cluster_name)s AND action = 'Preempt' AND decided_at >= %(since)s
-        AND decided_at < %(until)s AND (%(namespaces)s::text[] IS NULL OR namespace = ANY (%(namespaces)s))
+    WHERE cluster_name = ANY (%(cluster_names)s) AND action = 'Preempt' AND decided_at >= %(since)s
+        AND decided_at < %(until)s AND (cluster_name = ANY (%(whole_names)s)
+            OR cluster_name || '/' || namespace = ANY (%(named_namespaces)s))
     GROUP BY {places} ORDER BY count(*) DESC, {places} LIMIT %(limit)s
     """
 )
@@ -34,8 +42,8 @@ _STATEMENT: Final = sql.SQL(
 
 def preemptions(request: Request) -> Report:
     """Counts of preemptions and of the workloads that they hit, the most frequent first."""
-    by = request.by or DEFAULT_BY
-    if request.namespaces is not None:
+    by = request.grouping(DEFAULT_BY)
+    if not request.whole:
         by = tuple(name for name in by if name not in OF_OTHERS) or ("reason",)
     statement = _STATEMENT.format(
         by=sql.SQL(", ").join(BY[name][1] for name in by),

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import connection
+from psycopg import sql
 
 MAX_ROWS: Final = 5_000
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -37,26 +38,60 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """Of which cluster, from when to when, and of which namespaces: None means all."""
+class Part:
+    """A cluster, and the namespaces of it that are reported: None means all."""
 
     cluster_id: int
     cluster_name: str
+    namespaces: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Of which clusters, from when to when, and grouped by what: empty for the usual groups."""
+
+    parts: Sequence[Part]
     since: datetime
     until: datetime
-    namespaces: Sequence[str] | None
     by: Sequence[str] = ()
+
+    @property
+    def whole(self) -> list[Part]:
+        """The clusters of which all namespaces are reported."""
+        return [part for part in self.parts if part.namespaces is None]
+
+    @property
+    def is_of_several(self) -> bool:
+        return len(self.parts) > 1
+
+    def grouping(self, usual: Sequence[str]) -> Sequence[str]:
+        """What the rows are grouped by."""
+        return self.by or ((CLUSTER, *usual) if self.is_of_several else usual)
 
     def parameters(self) -> dict[str, Any]:
         """For the statements."""
+        shown = [(part, namespace) for part in self.parts for namespace in part.namespaces or ()]
         return {
-            "cluster_id": self.cluster_id,
-            "cluster_name": self.cluster_name,
+            "clusters": [part.cluster_id for part in self.parts],
+            "whole": [part.cluster_id for part in self.whole],
+            "namespaces": [f"{part.cluster_id}/{namespace}" for part, namespace in shown],
+            "cluster_names": [part.cluster_name for part in self.parts],
+            "whole_names": [part.cluster_name for part in self.whole],
+            "named_namespaces": [f"{part.cluster_name}/{namespace}" for part, namespace in shown],
             "since": self.since,
             "until": self.until,
-            "namespaces": None if self.namespaces is None else list(self.namespaces),
             "limit": MAX_ROWS,
         }
+
+
+CLUSTER: Final = "cluster"
+"""The group that tells clusters apart."""
+
+REPORTED: Final = sql.SQL(
+    """{cluster} = ANY (%(clusters)s)
+        AND ({cluster} = ANY (%(whole)s) OR {cluster} || '/' || {namespace} = ANY (%(namespaces)s))"""
+)
+"""Whether a row of a cluster, by its key, and of a namespace is reported."""
 
 
 def fetch(statement: Any, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -1,19 +1,18 @@
 """Who used how much, against quota, and what it costs."""
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from django.utils import timezone
 from psycopg import sql
 
-from accounts.roll_up import start_of
 from history.models import Scope
-from history.services.reading import Reader, Selection, Window
-from history.services.reports.table import Cell, Column, Report, Request, fetch
+from history.services.reports.samples import HOURS, ONCE, ROLLED
+from history.services.reports.table import CLUSTER, Cell, Column, Part, Report, Request, fetch
 from history.services.reports.uses import USES
 
 BY: Final[Mapping[str, tuple[str, sql.Composable]]] = {
+    CLUSTER: ("Cluster", sql.SQL("uses.cluster")),
     "month": ("Month", sql.SQL("to_char(month AT TIME ZONE 'UTC', 'YYYY-MM')")),
     "namespace": ("Namespace", sql.SQL("uses.namespace")),
     "user": ("User", sql.SQL("uses.submitted_by")),
@@ -32,8 +31,8 @@ PER_UNIT: Final = sql.SQL(
 PRICE: Final = sql.SQL(
     """
     LEFT JOIN LATERAL (
-        SELECT per_hour::float8 AS per_hour FROM history_price AS price
-        WHERE price.cluster_id = %(cluster_id)s AND price.resource = {resource} AND price.flavor IN ({flavor}, '')
+        SELECT per_hour::float8 AS per_hour, currency FROM history_price AS price
+        WHERE price.cluster_id = {cluster} AND price.resource = {resource} AND price.flavor IN ({flavor}, '')
         ORDER BY price.flavor = '' LIMIT 1
     ) AS price ON true
     """
@@ -58,8 +57,21 @@ _STATEMENT: Final = sql.SQL(
     ORDER BY {places}, amount.key LIMIT %(limit)s
     """
 )
-_CURRENCY: Final = "SELECT min(currency) FROM history_price WHERE cluster_id = %(cluster_id)s"
-_FINEST: Final = 3600
+_CURRENCIES: Final = "SELECT DISTINCT currency FROM history_price WHERE cluster_id = ANY (%(clusters)s) ORDER BY 1"
+CURRENCY: Final = Column("currency", "Currency")
+"""Of a row's cost, where the clusters' prices have several: these are not added up."""
+
+_SAMPLED: Final = sql.SQL(
+    """
+    WITH {rolled}
+    SELECT cluster.name, subject.name, subject.flavor, subject.resource, {hours}
+    FROM {table} AS sample JOIN history_subject AS subject ON subject.id = sample.subject_id
+        JOIN accounts_cluster AS cluster ON cluster.id = subject.cluster_id
+        CROSS JOIN rolled
+    WHERE subject.cluster_id = ANY (%(sampled)s) AND subject.scope = %(scope)s AND {once}
+    GROUP BY 1, 2, 3, 4
+    """
+)
 
 
 def usage(request: Request) -> Report:
@@ -68,65 +80,85 @@ def usage(request: Request) -> Report:
     A slice of a device is charged as so many devices as the larger of its shares of memory and of cores (`device`).
     What is stranded on the devices is nobody's, and stands in the totals.
     """
-    by = request.by or DEFAULT_BY
-    places = sql.SQL(", ").join(sql.Literal(number + 1) for number in range(len(by)))
+    by = request.grouping(DEFAULT_BY)
+    currencies = currencies_of(request)
+    groups = [*by, *([CURRENCY.name] if len(currencies) > 1 else [])]
+    places = sql.SQL(", ").join(sql.Literal(number + 1) for number in range(len(groups)))
     statement = _STATEMENT.format(
         uses=USES,
-        by=sql.SQL(", ").join(BY[name][1] for name in by),
+        by=sql.SQL(", ").join(_GROUPS[name][1] for name in groups),
         per_unit=PER_UNIT,
-        price=PRICE.format(resource=sql.SQL("amount.key"), flavor=sql.SQL("flavor.key")),
+        price=PRICE.format(
+            cluster=sql.SQL("uses.cluster_id"), resource=sql.SQL("amount.key"), flavor=sql.SQL("flavor.key")
+        ),
         places=places,
     )
-    rows = fetch(statement, request.parameters())
-    quota = _quota_hours(request) if set(by) == {"cluster_queue", "flavor"} else None
+    quota = _quota_hours(request, by) if {*by} - {CLUSTER} == {"cluster_queue", "flavor"} else None
+    found: list[list[Cell]] = []
+    for *place, resource, hours, cost in fetch(statement, request.parameters()):
+        group = dict(zip(groups, place, strict=True))
+        nominal = [] if quota is None else [quota.get((*(group[name] for name in by), resource))]
+        found.append([*place, resource, round(hours, 4), *nominal, None if cost is None else round(cost, 4)])
     columns = [
-        *(Column(name, BY[name][0]) for name in by),
+        *(Column(name, _GROUPS[name][0]) for name in groups),
         Column("resource", "Resource"),
         Column("hours", "Hours of one unit", "hours"),
         *([Column("quota_hours", "Nominal quota", "hours")] if quota is not None else []),
         Column("cost", "Cost", "money"),
     ]
-    found: list[list[Cell]] = []
-    for *place, resource, hours, cost in rows:
-        key = (place[by.index("cluster_queue")], place[by.index("flavor")], resource) if quota is not None else None
-        nominal = [] if quota is None or key is None else [quota.get(key)]
-        found.append([*place, resource, round(hours, 4), *nominal, None if cost is None else round(cost, 4)])
-    return Report(columns, found, _totals(request, found), currency_of(request))
+    totals = _totals(request, found, adds_up=len(currencies) < 2)
+    return Report(columns, found, totals, currencies[0] if len(currencies) == 1 else "")
 
 
-def currency_of(request: Request) -> str:
-    """That of the prices, empty without any."""
-    return str(fetch(_CURRENCY, request.parameters())[0][0] or "")
+_GROUPS: Final = {**BY, CURRENCY.name: (CURRENCY.label, sql.SQL("coalesce(price.currency, '')"))}
 
 
-def _totals(request: Request, rows: list[list[Cell]]) -> dict[str, Cell]:
+def currencies_of(request: Request) -> list[str]:
+    """Those of the clusters' prices; none without any."""
+    return [currency for (currency,) in fetch(_CURRENCIES, request.parameters())]
+
+
+def added(cells: Iterable[Cell]) -> float:
+    """The sum of what is known."""
+    return round(sum(cell for cell in cells if isinstance(cell, int | float)), 4)
+
+
+def _totals(request: Request, rows: list[list[Cell]], *, adds_up: bool) -> dict[str, Cell]:
     costs = [row[-1] for row in rows if isinstance(row[-1], float)]
-    stranded = device_hours(request, "devices_stranded") if request.namespaces is None else None
+    stranded = _stranded_hours(request) if request.whole else None
     return {
-        "cost": round(sum(costs), 4) if costs else None,
-        **({} if stranded is None else {"stranded_device_hours": round(stranded, 4)}),
+        "cost": added(costs) if costs and adds_up else None,
+        **({} if stranded is None else {"stranded_device_hours": stranded}),
     }
 
 
-def device_hours(request: Request, metric: str) -> float | None:
-    """What the series of the cluster's devices says, times time; None where nothing was sampled."""
-    reader = Reader(request.cluster_id, _window(request))
-    lines = reader.lines(Selection(Scope.CLUSTER, None, [metric]))
-    values = [value for line in lines for value in line.values if value is not None]
-    return sum(values) * reader.window.step / 3600 if values else None
+def _stranded_hours(request: Request) -> float | None:
+    """What was stranded on the devices of those clusters of which all is reported; None where nothing was sampled."""
+    rows = _sampled(request, request.whole, Scope.CLUSTER, "history_devicesample", "devices_stranded")
+    hours = [row[-1] for row in rows]
+    return None if all(value is None for value in hours) else added(hours)
 
 
-def _quota_hours(request: Request) -> dict[tuple[Any, Any, Any], float]:
-    """(queue, flavor, resource) -> nominal quota, times the time in which it was sampled."""
-    reader = Reader(request.cluster_id, _window(request))
-    lines = reader.lines(Selection(Scope.CLUSTER_QUEUE, None, ["nominal"]))
-    return {
-        (line.name, line.flavor, line.resource): round(
-            sum(value for value in line.values if value is not None)
-            / per_unit(line.resource) * reader.window.step / 3600, 4,
-        )
-        for line in lines
-    }  # fmt: skip
+def _quota_hours(request: Request, by: Sequence[str]) -> dict[tuple[Cell, ...], float]:
+    """The groups of a row and its resource -> nominal quota, times the time in which it was sampled."""
+    found: dict[tuple[Cell, ...], float] = defaultdict(float)
+    rows = _sampled(request, request.parts, Scope.CLUSTER_QUEUE, "history_quotasample", "nominal")
+    for cluster, queue, flavor, resource, amount_hours in rows:
+        group = {CLUSTER: cluster, "cluster_queue": queue, "flavor": flavor}
+        found[*(group[name] for name in by), resource] += (amount_hours or 0) / per_unit(resource)
+    return {key: round(hours, 4) for key, hours in found.items()}
+
+
+def _sampled(request: Request, parts: Sequence[Part], scope: Scope, table: str, column: str) -> list[tuple[Any, ...]]:
+    """(cluster, name, flavor, resource, sum of the column times hours); the time is rounded outwards to whole hours."""
+    statement = _SAMPLED.format(
+        rolled=ROLLED.format(table=sql.Identifier(table)),
+        hours=HOURS.format(sql.Identifier(column)),
+        table=sql.Identifier(table),
+        once=ONCE.format(since=sql.SQL("date_trunc('hour', %(since)s::timestamptz, 'UTC')")),
+    )
+    sampled = [part.cluster_id for part in parts]
+    return fetch(statement, {**request.parameters(), "sampled": sampled, "scope": scope.value})
 
 
 def per_unit(resource: str) -> int:
@@ -134,10 +166,3 @@ def per_unit(resource: str) -> int:
     if resource == "cpu":
         return 1000
     return 2**30 if resource in {"memory", "ephemeral-storage", "storage"} or resource.startswith("hugepages-") else 1
-
-
-def _window(request: Request) -> Window:
-    """Hours, or days where there would be too many; the time of a report is rounded outwards to them."""
-    step = _FINEST if request.until - request.since <= timedelta(days=60) else 24 * _FINEST
-    until = start_of(min(request.until, timezone.now()), step) + timedelta(seconds=step)
-    return Window(start_of(request.since, step), until, step)

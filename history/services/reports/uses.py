@@ -4,21 +4,22 @@ from typing import Final
 
 from psycopg import sql
 
+from history.services.reports.table import REPORTED
+
 USES: Final = sql.SQL(
     """
     uses AS (
-        SELECT namespace, workload_uid, local_queue, cluster_queue, submitted_by, priority, priority_class, queued_at,
-            reserved_at, started_at, ended_at, outcome, reason, held
-        FROM history_usagerecord
-        WHERE cluster_id = %(cluster_id)s AND ended_at > %(since)s AND started_at < %(until)s
-            AND (%(namespaces)s::text[] IS NULL OR namespace = ANY (%(namespaces)s))
+        SELECT cluster.id AS cluster_id, cluster.name AS cluster, namespace, workload_uid, local_queue, cluster_queue,
+            submitted_by, priority, priority_class, queued_at, reserved_at, started_at, ended_at, outcome, reason, held
+        FROM history_usagerecord AS ended JOIN accounts_cluster AS cluster ON cluster.id = ended.cluster_id
+        WHERE {of_ended} AND ended_at > %(since)s AND started_at < %(until)s
         UNION ALL
-        SELECT workload.namespace, workload.uid, workload.queue_name, workload.cluster_queue_name,
-            workload.submitted_by, workload.priority, workload.priority_class_name,
+        SELECT cluster.id, cluster.name, workload.namespace, workload.uid, workload.queue_name,
+            workload.cluster_queue_name, workload.submitted_by, workload.priority, workload.priority_class_name,
             CASE WHEN resized.ended_at IS NULL THEN coalesce(earlier.ended_at, workload.created_at) END,
             workload.quota_reserved_at, coalesce(resized.ended_at, workload.quota_reserved_at), %(until)s::timestamptz,
             'Running', '', kueueweb_held(workload.id)
-        FROM queues_workload AS workload
+        FROM queues_workload AS workload JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
             LEFT JOIN LATERAL (
                 SELECT max(ended_at) AS ended_at FROM history_usagerecord AS record
                 WHERE record.workload_uid = workload.uid AND record.reserved_at = workload.quota_reserved_at
@@ -27,11 +28,13 @@ USES: Final = sql.SQL(
                 SELECT max(ended_at) AS ended_at FROM history_usagerecord AS record
                 WHERE record.workload_uid = workload.uid AND record.reserved_at < workload.quota_reserved_at
             ) AS earlier ON true
-        WHERE workload.cluster_id = %(cluster_id)s AND workload.status <> 'Finished'
+        WHERE {of_running} AND workload.status <> 'Finished'
             AND workload.quota_reserved_at IS NOT NULL AND workload.quota_reserved_at < %(until)s
-            AND (%(namespaces)s::text[] IS NULL OR workload.namespace = ANY (%(namespaces)s))
     )
     """
+).format(
+    of_ended=REPORTED.format(cluster=sql.SQL("ended.cluster_id"), namespace=sql.SQL("ended.namespace")),
+    of_running=REPORTED.format(cluster=sql.SQL("workload.cluster_id"), namespace=sql.SQL("workload.namespace")),
 )
 
 DEVICES: Final = sql.SQL(

@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from psycopg import sql
 
-from history.services.reports.table import Column, Report, Request, fetch
+from history.services.reports.table import CLUSTER, Column, Report, Request, fetch
 from history.services.reports.uses import DEVICES, SIZE, USES
 
 BY: Final[Mapping[str, tuple[str, sql.Composable]]] = {
+    CLUSTER: ("Cluster", sql.SQL("uses.cluster")),
     "cluster_queue": ("ClusterQueue", sql.SQL("uses.cluster_queue")),
     "local_queue": ("LocalQueue", sql.SQL("uses.namespace || '/' || uses.local_queue")),
     "namespace": ("Namespace", sql.SQL("uses.namespace")),
@@ -60,7 +61,7 @@ _STATEMENT: Final = sql.SQL(
 
 def waits(request: Request) -> Report:
     """Waits of what started in the time, and what ended in it; the totals are over all, not sums of percentiles."""
-    by = request.by or DEFAULT_BY
+    by = request.grouping(DEFAULT_BY)
     names = [sql.Identifier(f"by_{name}") for name in by]
     comma = sql.SQL(", ")
     statement = _STATEMENT.format(

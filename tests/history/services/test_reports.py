@@ -22,7 +22,7 @@ from accounts.models import Cluster
 from history.models import DeviceSample, Price, QuotaSample, Scope, UsageRecord, WorkloadSample
 from history.services.reports.idle import idle
 from history.services.reports.preemptions import preemptions
-from history.services.reports.table import Report, Request, write_csv
+from history.services.reports.table import Part, Report, Request, write_csv
 from history.services.reports.usage import usage
 from history.services.reports.waits import waits
 from history.services.sampling.gathered import SubjectKey
@@ -70,7 +70,7 @@ def cluster() -> Cluster:
 def asked(
     cluster: Cluster, *by: str, since: float = 0, until: float = 40, namespaces: list[str] | None = None
 ) -> Request:
-    return Request(cluster.pk, cluster.name, at(since), at(until), namespaces, by)
+    return Request([Part(cluster.pk, cluster.name, namespaces)], at(since), at(until), by)
 
 
 def rows(report: Report, *names: str) -> dict[Any, Any]:
@@ -182,14 +182,14 @@ def test_idle_devices_and_what_they_cost(cluster: Cluster) -> None:
     assert not idle(asked(cluster, until=3, namespaces=["blue"])).rows
 
 
-def preempt(hours: float, namespace: str, queue: str, by_queue: str, uid: uuid.UUID) -> None:
+def preempt(hours: float, namespace: str, queue: str, by_queue: str, uid: uuid.UUID, cluster: str = "default") -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO scheduler_decision (decided_at, cluster_name, epoch, cycle, action, namespace, workload_name, "
-            "workload_uid, cluster_queue_name, reason, message, detail) VALUES (%s, 'default', 1, 1, 'Preempt', %s, "
+            "workload_uid, cluster_queue_name, reason, message, detail) VALUES (%s, %s, 1, 1, 'Preempt', %s, "
             "'one', %s, %s, 'InCohortReclamation', '', jsonb_build_object('preemptor', 'blue/w', "
             "'preemptor_cluster_queue', %s::text))",
-            [at(hours), namespace, uid, queue, by_queue],
+            [at(hours), cluster, namespace, uid, queue, by_queue],
         )
 
 
@@ -217,6 +217,114 @@ def test_a_tenants_report_is_of_its_namespaces(cluster: Cluster) -> None:
     assert set(rows(waits(asked(cluster, "user", namespaces=["blue"])), "started")) == {("cleo",)}
     assert {row[0] for row in usage(asked(cluster, "user", namespaces=["blue"])).rows} == {"cleo"}
     assert not usage(asked(cluster, "user", namespaces=[])).rows
+
+
+@pytest.fixture
+def west(cluster: Cluster) -> Cluster:
+    """Another cluster, in which ann of red holds a device for four hours."""
+    west = make_cluster("west")
+    used(west, "ann", "red", 2, 20, 24, "Finished", "Succeeded", {"device": 1})
+    return west
+
+
+def asked_of(*parts: tuple[Cluster, list[str] | None], by: tuple[str, ...] = ()) -> Request:
+    return Request([Part(row.pk, row.name, mine) for row, mine in parts], at(0), at(40), by)
+
+
+def test_several_clusters_are_told_apart_and_added_up(cluster: Cluster, west: Cluster) -> None:
+    """Ann waited 1 h and 3 h in one, 2 h in the other; bob not at all; cleo 2 h."""
+    both = (cluster, None), (west, None)
+    report = waits(asked_of(*both))
+    assert rows(report, "started", "device_hours") == {
+        ("default", "blue-queue"): (1, 0.0),
+        ("default", "red-queue"): (3, 23.0),
+        ("west", "red-queue"): (1, 4.0),
+    }
+    assert (report.totals["started"], report.totals["wait_p50_seconds"]) == (5, 7200), "of all, not of the rows"
+    assert rows(waits(asked_of(*both, by=("user",))), "started")[("ann",)] == (3,), "without `cluster`, together"
+    assert rows(usage(asked_of(*both)), "hours")["west", "2026-05", "red", "a100", "device"] == (4.0,)
+    assert rows(waits(asked_of((cluster, ["blue"]), (west, ["red"]))), "started") == {
+        ("default", "blue-queue"): (1,),
+        ("west", "red-queue"): (1,),
+    }
+
+
+def test_prices_are_those_of_the_workloads_own_cluster(cluster: Cluster, west: Cluster) -> None:
+    Price.objects.create(cluster=cluster, resource="device", per_hour="2", currency="EUR")
+    Price.objects.create(cluster=west, resource="device", per_hour="5", currency="EUR")
+    request = asked_of((cluster, None), (west, None), by=("namespace",))
+    report = usage(request)
+    assert rows(report, "hours", "cost")["red", "device"] == (27.0, 23 * 2 + 4 * 5)
+    assert (report.currency, report.totals["cost"]) == ("EUR", 66)
+
+
+def test_costs_in_several_currencies_are_not_added_up(cluster: Cluster, west: Cluster) -> None:
+    Price.objects.create(cluster=cluster, resource="device", per_hour="2", currency="EUR")
+    Price.objects.create(cluster=west, resource="device", per_hour="5", currency="USD")
+    request = asked_of((cluster, None), (west, None), by=("namespace",))
+    report = usage(request)
+    found = rows(report, "cost")
+    assert found["red", "EUR", "device"] == (46.0,)
+    assert found["red", "USD", "device"] == (20.0,)
+    assert (report.currency, report.totals["cost"]) == ("", None)
+
+    for place, held in ((cluster, 1.0), (west, 2.0)):
+        pk = subject_ids(place.pk, [SubjectKey(Scope.USER, "red/ann", flavor="a100")])
+        DeviceSample.objects.create(
+            subject_id=next(iter(pk.values())), resolution=3600, at=at(1), samples=240, devices_held=240 * held,
+            devices_idle=240 * held, devices_unmeasured=0, memory_held_mib=1, cores_held_percent=1,
+        )  # fmt: skip
+    unused = idle(asked_of((cluster, None), (west, None)))
+    assert rows(unused, "idle_device_hours", "idle_cost") == {
+        ("west", "red", "ann", "a100", "USD"): (2.0, 10.0),
+        ("default", "red", "ann", "a100", "EUR"): (1.0, 2.0),
+    }
+    assert unused.totals == {"held_device_hours": 3, "idle_device_hours": 3, "unmeasured_device_hours": 0}
+
+
+def test_quota_and_what_is_stranded_are_added_up(cluster: Cluster, west: Cluster) -> None:
+    for place, cores, stranded in ((cluster, 10_000, 1.5), (west, 6_000, 0.5)):
+        cell, whole = SubjectKey(Scope.CLUSTER_QUEUE, "red-queue", "", "a100", "cpu"), SubjectKey(Scope.CLUSTER)
+        ids = subject_ids(place.pk, [cell, whole])
+        QuotaSample.objects.create(
+            subject_id=ids[cell], resolution=3600, at=at(24), samples=240, nominal=240 * cores, used=0, used_peak=0
+        )
+        DeviceSample.objects.create(
+            subject_id=ids[whole], resolution=3600, at=at(24), samples=240, devices_stranded=240 * stranded,
+            devices_held=0, devices_idle=0, devices_unmeasured=0, memory_held_mib=0, cores_held_percent=0,
+        )  # fmt: skip
+    both = (cluster, None), (west, None)
+    report = usage(asked_of(*both, by=("cluster_queue", "flavor")))
+    assert rows(report, "quota_hours")["red-queue", "a100", "cpu"] == (16.0,)
+    assert report.totals["stranded_device_hours"] == 2
+    apart = usage(asked_of(*both, by=("flavor", "cluster", "cluster_queue")))
+    assert rows(apart, "quota_hours")["a100", "default", "red-queue", "cpu"] == (10.0,)
+    tenant = usage(asked_of((cluster, ["red"]), (west, None)))
+    assert tenant.totals["stranded_device_hours"] == 0.5, "of what she sees all of"
+
+
+def test_a_report_with_quota_takes_any_number_of_queues(cluster: Cluster) -> None:
+    """More than 300 cells of quota were a server error."""
+    cells = [SubjectKey(Scope.CLUSTER_QUEUE, f"q{number}", "", "a100", "cpu") for number in range(301)]
+    ids = subject_ids(cluster.pk, [*cells, SubjectKey(Scope.CLUSTER)])
+    QuotaSample.objects.bulk_create(
+        QuotaSample(subject_id=ids[cell], resolution=3600, at=at(24), samples=240, nominal=1, used=0, used_peak=0)
+        for cell in cells
+    )
+    assert usage(asked(cluster, "cluster_queue", "flavor")).rows
+
+
+def test_who_is_a_tenant_of_one_cluster_only_learns_for_whom_room_was_made_in_the_other(
+    cluster: Cluster, west: Cluster
+) -> None:
+    for name in ("default", "west"):
+        preempt(1, "red", "red-queue", f"{name}-queue", uuid.uuid4(), name)
+    report = preemptions(asked_of((cluster, ["red"]), (west, None)))
+    assert set(rows(report, "preemptions")) == {
+        ("default", "red-queue", "", "InCohortReclamation"),
+        ("west", "red-queue", "west-queue", "InCohortReclamation"),
+    }
+    assert "default-queue" not in str(report)
 
 
 def test_csv_is_quoted_and_holds_no_formula(cluster: Cluster) -> None:

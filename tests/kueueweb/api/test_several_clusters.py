@@ -1,5 +1,7 @@
 """One answer of several clusters: `?cluster=a,b` and `?cluster=*`, within what the reader may see in each."""
 
+import csv
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,13 +10,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.models import Cluster, ClusterMode, Role, RoleBinding
+from accounts.models import AuditRecord, AuditVerb, Cluster, ClusterMode, Role, RoleBinding
 from accounts.roll_up import Resolution
+from accounts.services.audit import record
 from accounts.services.tokens import create_token
 from gpus.models import AllocationSource, Device, DeviceAllocation, DeviceSample, Node
+from notifications.models import NotificationRule
+from notifications.services.gathering import tell
+from notifications.services.occurrences import Occurrence
 from queues.models import ServedObject, Topology, Workload
 from queues.services.cluster_objects import store_cluster_objects
-from scheduler.models import Decision, Lease, SchedulingCycle, ShadowDifference
+from scheduler.models import Decision, Lease, SchedulingCycle, ShadowCount, ShadowDifference
 from tests.api_client import SchemaClient
 from tests.claim_objects import claim, driver_class, resource_slice
 from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
@@ -24,6 +30,11 @@ LISTS = (
     "workloads", "cluster-queues", "cohorts", "local-queues", "resource-flavors", "topologies", "nodes", "devices",
     "device-allocations", "decisions", "shadow/differences", "served-objects/problems",
 )  # fmt: skip
+RECORDS = ("audit", "role-bindings", "scheduling-cycles", "shadow")
+"""Lists that not every reader of a cluster may read."""
+OWN = ("notifications", "notification-rules", "notifications/status")
+OTHERS = ("namespaces", "workloads/counts", "cluster-overviews")
+REPORTS = ("reports/waits", "reports/usage", "reports/idle", "reports/preemptions")
 WHOLE_LISTS = ("drift", "device-usage", "published-devices")
 PREEMPTED = "Preempted other/w0 (InClusterQueue)"
 
@@ -166,7 +177,7 @@ def test_queues_say_what_is_used_of_their_quota(two: tuple[Cluster, Cluster]) ->
     assert used["west", "main", "gpu"] == (0, 4_000)
 
 
-def test_cycles_of_several_clusters_are_for_who_sees_all_of_each(two: tuple[Cluster, Cluster]) -> None:
+def test_cycles_are_of_the_clusters_of_which_the_reader_sees_all(two: tuple[Cluster, Cluster]) -> None:
     for cluster in two:
         SchedulingCycle.objects.create(
             cluster=cluster, epoch=1, number=1, started_at=START, duration_seconds=1, heads=1, admitted=1, preempted=0,
@@ -175,8 +186,110 @@ def test_cycles_of_several_clusters_are_for_who_sees_all_of_each(two: tuple[Clus
     found = rows(client_of(make_user("alice")), "scheduling-cycles")
     assert sorted(row["cluster"] for row in found) == ["east", "west"]
     mixed = bound("mia", (Role.VIEWER, "", "east"), (Role.VIEWER, "team", "west"))
-    assert mixed.get("/api/v1/scheduling-cycles/?cluster=*").status_code == 403
-    assert [row["cluster"] for row in rows(mixed, "scheduling-cycles", "cluster=east")] == ["east"]
+    assert [row["cluster"] for row in rows(mixed, "scheduling-cycles")] == ["east"], "`*` leaves west out"
+    assert mixed.get("/api/v1/scheduling-cycles/?cluster=east,west").status_code == 403, "named, it is refused"
+    tenant = bound("tina", (Role.VIEWER, "team", "east"), (Role.VIEWER, "team", "west"))
+    assert tenant.get("/api/v1/scheduling-cycles/?cluster=*").status_code == 403, "none is left"
+
+
+def test_role_bindings_are_of_the_clusters_whose_auditor_reads_them(two: tuple[Cluster, Cluster]) -> None:
+    """One that holds in every cluster is listed once."""
+    alice = client_of(make_user("alice"))
+    auditor = bound("otto", (Role.AUDITOR, "", "east"), (Role.VIEWER, "", "west"))
+
+    def found(client: SchemaClient, query: str = "cluster=*") -> list[tuple[str, str]]:
+        return [(row["cluster"], row["name"]) for row in rows(client, "role-bindings", query)]
+
+    assert found(alice) == [("", "alice-binding"), ("east", "otto-0"), ("west", "otto-1")]
+    assert found(alice, "cluster=west") == [("", "alice-binding"), ("west", "otto-1")]
+    assert found(auditor) == [("", "alice-binding"), ("east", "otto-0")]
+    assert auditor.get("/api/v1/role-bindings/?cluster=east,west").status_code == 403
+    assert bound("tina", (Role.VIEWER, "", "east")).get("/api/v1/role-bindings/?cluster=*").status_code == 403
+
+
+def test_the_audit_is_of_the_clusters_whose_auditor_reads_it(two: tuple[Cluster, Cluster]) -> None:
+    """Of one a namespace alone; what belongs to no cluster is for auditors of a whole one, and listed once."""
+    alice = client_of(make_user("alice"))
+    auditor = bound("otto", (Role.AUDITOR, "", "east"), (Role.AUDITOR, "team", "west"))
+    partly = bound("petra", (Role.AUDITOR, "team", "west"), (Role.VIEWER, "", "east"))
+    newest = AuditRecord.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    for cluster in ("east", "west", ""):
+        for namespace in ("team", "other", "") if cluster else ("",):
+            record(AuditVerb.REFUSED, "Workload", cluster=cluster, namespace=namespace, name="w")
+
+    def found(client: SchemaClient, query: str = "cluster=*") -> list[tuple[str, str]]:
+        lines = rows(client, "audit", f"kind=workload&{query}")
+        return [(row["cluster"], row["namespace"]) for row in reversed(lines) if row["id"] > newest]
+
+    of_east = [("east", "team"), ("east", "other"), ("east", "")]
+    assert found(alice) == [*of_east, ("west", "team"), ("west", "other"), ("west", ""), ("", "")]
+    assert found(alice, "cluster=east") == [*of_east, ("", "")]
+    assert found(auditor) == [*of_east, ("west", "team"), ("", "")]
+    assert found(auditor, "cluster=west") == [("west", "team")]
+    assert found(partly) == [("west", "team")]
+    assert partly.get("/api/v1/audit/?cluster=east,west").status_code == 403
+    assert bound("tina", (Role.VIEWER, "", "east")).get("/api/v1/audit/?cluster=*").status_code == 403
+
+    export: Any = alice.get("/api/v1/audit/export/?cluster=*&as=csv&kind=workload")
+    assert export["Content-Disposition"] == 'attachment; filename="audit.csv"'
+    lines = csv.DictReader(b"".join(export.streaming_content).decode().splitlines())
+    assert {line["cluster"] for line in lines if int(line["id"]) > newest} == {"east", "west", ""}
+
+
+def test_shadows_are_summed_over_the_clusters_of_which_the_reader_sees_all(two: tuple[Cluster, Cluster]) -> None:
+    at = timezone.now() - timedelta(hours=1)
+    for cluster, agreed in zip(two, (9, 3), strict=True):
+        ShadowCount.objects.create(cluster=cluster, at=at, agreed=agreed, differed=1, our_preemptions=2)
+    found = client_of(make_user("alice")).get("/api/v1/shadow/?cluster=*").json()
+    assert (found["agreement"], found["totals"]["agreed"], found["totals"]["our_preemptions"]) == (12 / 14, 12, 4)
+    assert [(point["agreed"], point["differed"]) for point in found["points"]] == [(12, 2)], "one for the moment"
+    lines = [(line["cluster"], line["agreement"], line["totals"]["agreed"]) for line in found["clusters"]]
+    assert lines == [("east", 0.9, 9), ("west", 0.75, 3)]
+    mixed = bound("mia", (Role.VIEWER, "", "east"), (Role.VIEWER, "team", "west"))
+    assert mixed.get("/api/v1/shadow/?cluster=*").json()["totals"]["agreed"] == 9
+    assert mixed.get("/api/v1/shadow/?cluster=east,west").status_code == 403
+
+
+def test_a_report_is_of_what_the_reader_sees_in_each_cluster(two: tuple[Cluster, Cluster]) -> None:
+    mixed = bound("mia", (Role.VIEWER, "", "east"), (Role.VIEWER, "team", "west"))
+    since = {"since": (START - timedelta(days=1)).isoformat(), "until": (START + timedelta(days=1)).isoformat()}
+    address = "/api/v1/reports/preemptions/"
+    found = mixed.get(address, {"cluster": "*", **since, "by": ["cluster", "workload"]}).json()
+    assert [row[:3] for row in found["rows"]] == [
+        ["east", "other/w1", 1], ["east", "team/w0", 1], ["west", "team/w0", 1],
+    ]  # fmt: skip
+    assert found["totals"] == {"preemptions": 3}
+    [first, *others] = [column["name"] for column in mixed.get(address, {"cluster": "*", **since}).json()["columns"]]
+    assert first == "cluster"
+    alone = mixed.get(address, {"cluster": "east", **since}).json()
+    assert [column["name"] for column in alone["columns"]] == others
+    written = mixed.get(address, {"cluster": "*", **since, "by": ["cluster"], "output": "csv"}).content.decode()
+    assert [line.split(",")[:2] for line in written.split()] == [
+        ["cluster", "preemptions"], ["east", "2"], ["west", "1"],
+    ]  # fmt: skip
+    assert mixed.get("/api/v1/reports/nothing/", {"cluster": "*"}).status_code == 404
+
+
+def test_notifications_are_the_readers_own_in_each_cluster(two: tuple[Cluster, Cluster]) -> None:
+    alice, tenant = client_of(make_user("alice")), bound("tina", (Role.VIEWER, "team", "west"))
+    for index, cluster in enumerate(two):
+        for name in ("alice", "tina"):
+            user = User.objects.get(username=name)
+            rule = NotificationRule.objects.create(
+                user=user, cluster=cluster, event="DeviceFailed", created_at=START, webhook_url=f"https://{index}.org"
+            )
+            tell(rule, [Occurrence("gone", f"Of {cluster.name}", "", "/nodes")], START)
+    for noun in ("notifications", "notification-rules"):
+        found = rows(alice, noun)
+        assert sorted(row["cluster"] for row in found) == ["east", "west"], noun
+        assert found == rows(alice, noun, "cluster=east,west"), noun
+        assert [row["cluster"] for row in rows(tenant, noun)] == ["west"], noun
+    assert [row["title"] for row in rows(alice, "notifications")] == ["Of west", "Of east"]
+    assert alice.get("/api/v1/notifications/status/?cluster=*").json()["unread"] == 2
+    assert tenant.get("/api/v1/notifications/status/?cluster=*").json()["unread"] == 1
+    assert alice.post("/api/v1/notifications/read/?cluster=west", {}).status_code == 204
+    assert alice.get("/api/v1/notifications/status/?cluster=*").json()["unread"] == 1
+    assert alice.post("/api/v1/notifications/read/?cluster=*", {}).status_code == 400, "a write is of one"
 
 
 def key(row: dict[str, Any]) -> str:
@@ -266,7 +379,7 @@ def test_what_names_no_clusters_is_refused(two: tuple[Cluster, Cluster]) -> None
 def test_what_is_of_one_cluster_says_so(two: tuple[Cluster, Cluster]) -> None:
     alice = client_of(make_user("alice"))
     asked = "east,west"
-    for address in ("cohorts/tree/", "workloads/team/w0/", "fragmentation/", "resource-flavors/gpu/", "shadow/"):
+    for address in ("cohorts/tree/", "workloads/team/w0/", "fragmentation/", "resource-flavors/gpu/", "history/"):
         response = alice.get(f"/api/v1/{address}?cluster={asked}")
         assert (response.status_code, response.json()["errors"][0]["path"]) == (400, "cluster"), address
     written = alice.post(f"/api/v1/workloads/?cluster={asked}", {"namespace": "team", "name": "new", "pod_sets": []})
@@ -336,7 +449,7 @@ def test_more_clusters_are_not_more_queries(two: tuple[Cluster, Cluster]) -> Non
     def counts() -> dict[tuple[str, str], int]:
         found = {}
         for who, client in (("alice", alice), ("tina", tenant)):
-            for noun in (*LISTS, *WHOLE_LISTS, "namespaces", "workloads/counts", "cluster-overviews"):
+            for noun in (*LISTS, *WHOLE_LISTS, *OWN, *REPORTS, *OTHERS, *(RECORDS if who == "alice" else ())):
                 with CaptureQueriesContext(connection) as queries:
                     response = client.get(f"/api/v1/{noun}/?cluster=*")
                 assert response.status_code == 200, noun
