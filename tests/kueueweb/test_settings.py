@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client
 
 from kueueweb.celery import app
@@ -20,6 +21,14 @@ def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     command = [sys.executable, "manage.py", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.django_db
+def test_statements_are_not_compiled() -> None:
+    """The report of use took more than two seconds on a hundred workloads, nearly all of it in the compiler."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW jit")
+        assert cursor.fetchone() == ("off",)
 
 
 def test_a_command_that_needs_no_database_runs_without_one() -> None:
