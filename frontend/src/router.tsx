@@ -173,6 +173,7 @@ const decisionsRoute = createRoute({
 const shadowRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/shadow",
+  staticData: { spansClusters: true },
   component: lazyRouteComponent(() => import("@/routes/records/shadow"), "ShadowRoute"),
 });
 
@@ -191,6 +192,7 @@ const cyclesRoute = createRoute({
 const auditRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/audit",
+  staticData: { spansClusters: true },
   validateSearch: parseAuditFilters,
   component: lazyRouteComponent(() => import("@/routes/records/audit"), "AuditRoute"),
 });
@@ -198,6 +200,7 @@ const auditRoute = createRoute({
 const reportsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/reports",
+  staticData: { spansClusters: true },
   validateSearch: parseReportFilters,
   component: lazyRouteComponent(() => import("@/routes/records/reports"), "ReportsRoute"),
 });
@@ -205,12 +208,14 @@ const reportsRoute = createRoute({
 const notificationsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/notifications",
+  staticData: { spansClusters: true },
   component: lazyRouteComponent(() => import("@/routes/records/notifications"), "NotificationsRoute"),
 });
 
 const usersRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/users",
+  staticData: { spansClusters: true },
   validateSearch: (search: Record<string, unknown>): { tab?: "accounts" } =>
     search.tab === "accounts" ? { tab: "accounts" } : {},
   component: lazyRouteComponent(() => import("@/routes/records/users"), "UsersRoute"),

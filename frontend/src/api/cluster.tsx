@@ -1,9 +1,19 @@
 /** Which cluster the screen shows, and its live stream. */
-import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
+import { useQuery } from "@tanstack/react-query";
+import {
+  createContext,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useMemo,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import { useFollowLive } from "@/api/live/follow";
 import { LiveConnection, type LiveState } from "@/api/live/live";
 import { basePath } from "@/lib/url/base-path";
-import { isSeveral } from "@/lib/url/clusters";
+import { chosenClusters, isSeveral } from "@/lib/url/clusters";
+import { sessionQuery } from "./session";
 
 const ClusterContext = createContext<{ cluster: string; live: LiveConnection } | null>(null);
 
@@ -50,6 +60,21 @@ export function useCluster(): string {
 /** Whether the page shows several clusters. */
 export function useIsSeveral(): boolean {
   return isSeveral(useClusterContext().cluster);
+}
+
+/** The names of the clusters on screen; of all those that the reader knows, once the session is there. */
+export function useClusterNames(): string[] {
+  const { cluster } = useClusterContext();
+  const known = useQuery(sessionQuery()).data?.clusters;
+  if (!isSeveral(cluster)) return [cluster];
+  return chosenClusters(cluster, known?.map(({ name }) => name) ?? []);
+}
+
+/** For which cluster something is made: that on screen, or, of several, the one that the reader chooses. */
+export function useTarget(): { names: string[]; cluster: string; choose: (name: string) => void } {
+  const names = useClusterNames();
+  const [chosen, choose] = useState("");
+  return { names, cluster: names.find((name) => name === chosen) ?? names[0] ?? "", choose };
 }
 
 /** Whose a row is, for tables that say so while several clusters are on screen. */

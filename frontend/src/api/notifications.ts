@@ -12,12 +12,12 @@ import type { NotificationRule, NotificationRuleInput } from "./types";
 const PAGE_SIZE = 100;
 const RENEW_MS = 15_000;
 
-const keyOf = (cluster: string) => ["notifications", cluster] as const;
+const key = ["notifications"] as const;
 
 /** How many are unread, and how the user can be told. */
 export function notificationStatusQuery(cluster: string) {
   return queryOptions({
-    queryKey: [...keyOf(cluster), "status"] as const,
+    queryKey: [...key, cluster, "status"] as const,
     queryFn: ({ signal }) =>
       answer(api.GET("/api/v1/notifications/status/", { params: { query: { cluster } }, signal })),
     refetchInterval: RENEW_MS,
@@ -27,7 +27,7 @@ export function notificationStatusQuery(cluster: string) {
 /** All of them, the newest first. */
 export function notificationsQuery(cluster: string) {
   return infiniteQueryOptions({
-    queryKey: [...keyOf(cluster), "list"] as const,
+    queryKey: [...key, cluster, "list"] as const,
     queryFn: ({ pageParam, signal }) => {
       const params = { query: { cluster, ...after(pageParam), limit: PAGE_SIZE } };
       return answer(api.GET("/api/v1/notifications/", { params, signal }));
@@ -39,7 +39,7 @@ export function notificationsQuery(cluster: string) {
 
 export function notificationRulesQuery(cluster: string) {
   return queryOptions({
-    queryKey: [...keyOf(cluster), "rules"] as const,
+    queryKey: [...key, cluster, "rules"] as const,
     queryFn: ({ signal }) =>
       answer(api.GET("/api/v1/notification-rules/", { params: { query: { cluster, limit: 1000 } }, signal })),
   });
@@ -47,48 +47,51 @@ export function notificationRulesQuery(cluster: string) {
 
 /** Something that changes what the user is told; lists are read again after it. */
 function useChange<Input>(
-  cluster: string,
   change: (input: Input) => Promise<unknown>,
 ): UseMutationResult<unknown, Error, Input> {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: change,
-    onSuccess: () => queries.invalidateQueries({ queryKey: keyOf(cluster) }),
+    onSuccess: () => queries.invalidateQueries({ queryKey: key }),
   });
 }
 
-/** Marks these as read; none: all of them. */
-export function useMarkRead(cluster: string) {
-  return useChange(cluster, (ids: number[]) =>
-    api.POST("/api/v1/notifications/read/", { params: { query: { cluster } }, body: { ids } }),
+/** Marks these of the clusters as read; none: all of them. */
+export function useMarkRead() {
+  return useChange(({ clusters, ids }: { clusters: readonly string[]; ids: number[] }) =>
+    Promise.all(
+      clusters.map((cluster) =>
+        api.POST("/api/v1/notifications/read/", { params: { query: { cluster } }, body: { ids } }),
+      ),
+    ),
   );
 }
 
 export function useAddRule(cluster: string) {
-  return useChange(cluster, (body: NotificationRuleInput) =>
+  return useChange((body: NotificationRuleInput) =>
     api.POST("/api/v1/notification-rules/", { params: { query: { cluster } }, body }),
   );
 }
 
-const ofRule = (cluster: string, { id }: NotificationRule) => ({
+const ofRule = ({ cluster, id }: NotificationRule) => ({
   params: { query: { cluster }, path: { rule_id: id } },
 });
 
-export function useSwitchRule(cluster: string) {
-  return useChange(cluster, ({ rule, enabled }: { rule: NotificationRule; enabled: boolean }) =>
-    api.PATCH("/api/v1/notification-rules/{rule_id}/", { ...ofRule(cluster, rule), body: { enabled } }),
+export function useSwitchRule() {
+  return useChange(({ rule, enabled }: { rule: NotificationRule; enabled: boolean }) =>
+    api.PATCH("/api/v1/notification-rules/{rule_id}/", { ...ofRule(rule), body: { enabled } }),
   );
 }
 
-export function useDeleteRule(cluster: string) {
-  return useChange(cluster, (rule: NotificationRule) =>
-    api.DELETE("/api/v1/notification-rules/{rule_id}/", ofRule(cluster, rule)),
+export function useDeleteRule() {
+  return useChange((rule: NotificationRule) =>
+    api.DELETE("/api/v1/notification-rules/{rule_id}/", ofRule(rule)),
   );
 }
 
 /** Sends something by the channels of the rule. */
-export function useTestRule(cluster: string) {
-  return useChange(cluster, (rule: NotificationRule) =>
-    api.POST("/api/v1/notification-rules/{rule_id}/test/", ofRule(cluster, rule)),
+export function useTestRule() {
+  return useChange((rule: NotificationRule) =>
+    api.POST("/api/v1/notification-rules/{rule_id}/test/", ofRule(rule)),
   );
 }

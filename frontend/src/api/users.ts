@@ -20,7 +20,7 @@ export function usersQuery(search: string) {
   });
 }
 
-/** Who has which role in the cluster, and those who have one in every cluster. */
+/** Who has which role in the clusters, and those who have one in every cluster. */
 export function roleBindingsQuery(cluster: string) {
   return infiniteQueryOptions({
     queryKey: [...key, "roles", cluster] as const,
@@ -59,8 +59,8 @@ export function useBindRole(cluster: string) {
   });
 }
 
-export function useUnbindRole(cluster: string) {
-  return useChange((name: string) =>
+export function useUnbindRole() {
+  return useChange(({ cluster, name }: { cluster: string; name: string }) =>
     api.DELETE("/api/v1/role-bindings/{name}/", { params: { path: { name }, query: { cluster } } }),
   );
 }

@@ -112,6 +112,13 @@ const TWO_COLUMNS: DataColumn<Row>[] = [
   { id: "age", header: "Age", meta: { width: "66px" }, cell: () => "1 h" },
 ];
 
+it("leaves names and shares of the width their room beside the column of the cluster", async () => {
+  const why: DataColumn<Row> = { id: "why", header: "Why", meta: { width: "40%" }, cell: () => "because" };
+  await renderPart(<Table columns={[...COLUMNS, why]} rows={rows(2)} clusterOf={() => "east"} />);
+  expect(widthOf("Why")).toBe("34%");
+  expect(screen.getByRole("table").style.minWidth).toBe("384px");
+});
+
 function widthOf(name: string): string {
   return screen.getByRole("columnheader", { name }).style.width;
 }

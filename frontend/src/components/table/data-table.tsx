@@ -80,11 +80,21 @@ function useColumns<Row extends object>({ columns, clusterOf }: DataTableProps<R
     const cluster: DataColumn<Row> = {
       id: "cluster",
       header: () => t`Cluster`,
-      meta: { width: "10%" },
+      meta: { width: "124px" },
       cell: ({ row: { original } }) => <MiddleEllipsis text={clusterOf(original)} />,
     };
-    return [...columns.slice(0, 1), cluster, ...columns.slice(1)];
+    const others = columns.map(narrower);
+    return [...others.slice(0, 1), cluster, ...others.slice(1)];
   }, [columns, clusterOf]);
+}
+
+const LEFT_BY_CLUSTER = 0.85;
+
+/** What gives way to the column of the cluster; the column without a width, that of a name, would else have no room. */
+function narrower<Row extends object>(column: DataColumn<Row>): DataColumn<Row> {
+  const { width } = column.meta ?? {};
+  if (width === undefined || !width.endsWith("%")) return column;
+  return { ...column, meta: { ...column.meta, width: `${LEFT_BY_CLUSTER * Number.parseFloat(width)}%` } };
 }
 
 const NONE_HIDDEN: readonly string[] = [];
@@ -171,6 +181,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         style={sizeOf(
           headers.map(({ id, column }) => resizing.widths[id] ?? column.columnDef.meta?.width),
           selection !== undefined,
+          props.clusterOf !== undefined,
         )}
         aria-label={label}
         aria-rowcount={onEnd === undefined ? rows.length + 1 : -1}
@@ -240,13 +251,21 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
 const CHECK_WIDTH = 40;
 
 const LEAST_WIDTH = 160;
+const LEAST_SHARE = 100;
 
 /**
  * How wide the whole table is. Where the reader gave each column a width it is their sum: the browser would spread what
- * is left among all of them. Where they are all in px but some, these have room for a name.
+ * is left among all of them. Where they are all in px but some, these have room for a name; and where one more column
+ * says whose the rows are, also those with a share of the width have some.
  */
-function sizeOf(widths: (number | string | undefined)[], selects: boolean): CSSProperties {
-  const own = widths.map((width) => (typeof width === "string" ? pixels(width) : width));
+function sizeOf(
+  widths: (number | string | undefined)[],
+  selects: boolean,
+  ofClusters: boolean,
+): CSSProperties {
+  const own = widths.map((width) =>
+    typeof width === "string" ? (pixels(width) ?? (ofClusters ? LEAST_SHARE : undefined)) : width,
+  );
   if (widths.some((width, place) => width !== undefined && own[place] === undefined)) return {};
   const sum = own.reduce<number>((total, width = LEAST_WIDTH) => total + width, selects ? CHECK_WIDTH : 0);
   return widths.every((width) => typeof width === "number") ? { width: sum } : { minWidth: sum };

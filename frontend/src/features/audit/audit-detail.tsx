@@ -14,6 +14,7 @@ const facts = () =>
     ["address", t`From`],
     ["user_agent", t`Program`],
     ["process", t`Process`],
+    ["cluster", t`Cluster`],
     ["request", t`Request`],
     ["request_id", t`Request id`],
     ["reason", t`Reason`],

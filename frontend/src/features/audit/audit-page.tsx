@@ -5,7 +5,7 @@ import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { auditExport, auditQuery } from "@/api/audit";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useClusterOf } from "@/api/cluster";
 import type { AuditRecord } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
@@ -71,6 +71,9 @@ function Filters({ filters, onFilter }: AuditPageProps) {
 
 const RENEW_MS = 10_000;
 
+/** Logins, users and groups belong to no cluster. */
+const clusterOfRow = ({ cluster }: AuditRecord) => cluster || "–";
+
 function AuditTable({ filters }: { filters: AuditFilters }) {
   const [opened, setOpened] = useState<AuditRecord | null>(null);
   const list = useInfiniteQuery({
@@ -85,6 +88,7 @@ function AuditTable({ filters }: { filters: AuditFilters }) {
         columns={AUDIT_COLUMNS}
         rowKey={(row) => String(row.id)}
         onOpen={setOpened}
+        clusterOf={useClusterOf(clusterOfRow)}
         empty={
           <EmptyState icon="clock" title={t`No record matches`}>
             <Trans>

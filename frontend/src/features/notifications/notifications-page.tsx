@@ -1,10 +1,10 @@
-/** What the user was told in this cluster, and what they want to be told. */
+/** What the user was told in the clusters on screen, and what they want to be told. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Grid } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useClusterNames, useClusterOf, useInCluster } from "@/api/cluster";
 import { notificationStatusQuery, notificationsQuery, useMarkRead } from "@/api/notifications";
 import type { Notification } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
@@ -32,15 +32,20 @@ export function NotificationsPage() {
 
 const RENEW_MS = 10_000;
 
+const clusterOfRow = ({ cluster }: Notification) => cluster;
+
 function Told() {
   const cluster = useCluster();
   const navigate = useNavigate();
   const list = useInfiniteQuery({ ...notificationsQuery(cluster), refetchInterval: renewTop(RENEW_MS) });
   const unread = useQuery(notificationStatusQuery(cluster)).data?.unread ?? 0;
-  const read = useMarkRead(cluster);
+  const names = useClusterNames();
+  const inCluster = useInCluster();
+  const clusterOf = useClusterOf(clusterOfRow);
+  const read = useMarkRead();
   const open = (row: Notification) => {
-    if (row.read_at === null) read.mutate([row.id]);
-    void navigate({ to: pageOf(row.path) });
+    if (row.read_at === null) read.mutate({ clusters: [row.cluster], ids: [row.id] });
+    void navigate({ to: pageOf(row.path), ...inCluster(row) });
   };
   return (
     <PagedTable
@@ -48,7 +53,12 @@ function Told() {
       title={t`What you were told`}
       aside={
         unread > 0 && (
-          <Button size="xs" variant="subtle" loading={read.isPending} onClick={() => read.mutate([])}>
+          <Button
+            size="xs"
+            variant="subtle"
+            loading={read.isPending}
+            onClick={() => read.mutate({ clusters: names, ids: [] })}
+          >
             <Trans>Mark all as read</Trans>
           </Button>
         )
@@ -56,6 +66,7 @@ function Told() {
       list={list}
       columns={NOTIFICATION_COLUMNS}
       rowKey={(row) => String(row.id)}
+      clusterOf={clusterOf}
       onOpen={open}
       empty={
         <EmptyState icon="bell" title={t`Nothing yet`}>

@@ -5,9 +5,10 @@ import { Button, Checkbox, NumberInput, Select, Stack, Text, TextInput } from "@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
-import { useCluster } from "@/api/cluster";
+import { useTarget } from "@/api/cluster";
 import { notificationStatusQuery, useAddRule } from "@/api/notifications";
 import { namesQuery } from "@/api/queues";
+import { ClusterChoice } from "@/components/cluster-choice";
 import { ErrorState } from "@/components/error-state";
 import {
   concernsQueue,
@@ -19,7 +20,8 @@ import {
 import { faultLines } from "@/lib/words/refusal";
 
 export function RuleForm() {
-  const cluster = useCluster();
+  const target = useTarget();
+  const { cluster } = target;
   const status = useQuery(notificationStatusQuery(cluster)).data;
   const queues = useQuery(namesQuery(cluster, "cluster-queues"));
   const adding = useAddRule(cluster);
@@ -32,6 +34,11 @@ export function RuleForm() {
     setEvent(next);
     setMinutes(usualMinutes(next));
     if (!concernsQueue(next)) setQueue(null);
+  };
+  // A queue is one cluster's.
+  const chooseCluster = (name: string) => {
+    target.choose(name);
+    setQueue(null);
   };
   const add = () =>
     adding.mutate({
@@ -65,6 +72,7 @@ export function RuleForm() {
             onChange={(value) => setMinutes(Number(value) || 1)}
           />
         )}
+        <ClusterChoice {...target} choose={chooseCluster} />
         {concernsQueue(event) && (
           <Select
             label={t`In ClusterQueue`}

@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Group, Stack, Switch, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useIsSeveral } from "@/api/cluster";
 import { notificationRulesQuery, useDeleteRule, useSwitchRule, useTestRule } from "@/api/notifications";
 import type { NotificationRule } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
@@ -56,16 +56,16 @@ export function ruleDetails(rule: Pick<NotificationRule, "minutes" | "cluster_qu
 }
 
 function Rule({ rule }: { rule: NotificationRule }) {
-  const cluster = useCluster();
-  const switching = useSwitchRule(cluster);
-  const deleting = useDeleteRule(cluster);
-  const testing = useTestRule(cluster);
+  const several = useIsSeveral();
+  const switching = useSwitchRule();
+  const deleting = useDeleteRule();
+  const testing = useTestRule();
   const { label } = eventLook(rule.event);
   return (
     <Group component="li" justify="space-between" wrap="nowrap" gap="sm">
       <Switch
         label={label}
-        description={ruleDetails(rule)}
+        description={several ? `${rule.cluster}: ${ruleDetails(rule)}` : ruleDetails(rule)}
         checked={rule.enabled ?? true}
         onChange={(event) => switching.mutate({ rule, enabled: event.currentTarget.checked })}
       />

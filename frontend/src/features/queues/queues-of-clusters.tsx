@@ -35,7 +35,7 @@ export function QueuesOfClusters({ search, onSearch }: QueuesPageProps) {
         <TextFilter
           search
           label={t`Search queues and cohorts`}
-          placeholder={t`Search queues and cohorts  ( / )`}
+          placeholder={t`Search queues and cohorts`}
           value={search}
           onChange={(text) => onSearch(text ?? "")}
         />

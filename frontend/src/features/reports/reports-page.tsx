@@ -14,7 +14,7 @@ import {
 } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useIsSeveral } from "@/api/cluster";
 import {
   type Report,
   type ReportGroup,
@@ -45,6 +45,7 @@ const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
 });
 
 const groupTitles = (): Record<string, string> => ({
+  cluster: t`Cluster`,
   cluster_queue: t`ClusterQueue`,
   local_queue: t`LocalQueue`,
   namespace: t`Namespace`,
@@ -68,6 +69,7 @@ const columnTitles = (): Record<string, string> => ({
   hours: t`Hours of one unit`,
   quota_hours: t`Nominal quota`,
   cost: t`Cost`,
+  currency: t`Currency`,
   held_device_hours: t`Held device-hours`,
   idle_device_hours: t`Idle`,
   unmeasured_device_hours: t`Not measured`,
@@ -104,6 +106,8 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
   const by = (filters.by?.split(",") ?? []) as ReportGroup[];
   const selection: ReportSelection = { kind, by, days: filters.days ?? 30 };
   const report = useQuery(reportQuery(cluster, selection));
+  const several = useIsSeveral();
+  const groups = (report.data?.by ?? []).filter((name) => several || name !== "cluster" || by.includes(name));
   return (
     <>
       <PageHeader title={t`Reports`} facts={notes()[kind]} />
@@ -136,13 +140,13 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
             if (days !== undefined) onFilter({ ...filters, days });
           }}
         />
-        {(report.data?.by.length ?? 0) > 0 && (
+        {groups.length > 0 && (
           <MultiSelect
             label={t`Group by`}
             size="xs"
             miw={260}
             placeholder={by.length === 0 ? t`the usual groups` : ""}
-            data={(report.data?.by ?? []).map((value) => ({ value, label: groupTitles()[value] ?? value }))}
+            data={groups.map((value) => ({ value, label: groupTitles()[value] ?? value }))}
             value={by}
             onChange={(chosen) => {
               const { by: _, ...others } = filters;

@@ -1,18 +1,20 @@
 /** How our decisions compare with those of the scheduler that runs the cluster: over time, and one by one. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { SimpleGrid } from "@mantine/core";
+import { SimpleGrid, Stack, Table } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useClusterOf, useInCluster, useIsSeveral } from "@/api/cluster";
 import { shadowDifferencesQuery, shadowQuery } from "@/api/shadow";
-import type { Shadow } from "@/api/types";
+import type { Shadow, ShadowDifference } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { Stat } from "@/components/figures/stat";
+import { TextLink } from "@/components/link";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { PagedTable, renewTop } from "@/components/table/paged-table";
+import { formatCount } from "@/lib/quantity";
 import { SHADOW_COLUMNS } from "./shadow-columns";
 
 const TimeSeries = lazy(async () => ({
@@ -26,19 +28,22 @@ export function ShadowPage() {
   return (
     <>
       <PageHeader title={t`Shadow`} facts={t`What our scheduler would have decided, in the last 24 hours`} />
-      <Agreement />
-      <Differences />
+      <Stack gap="md">
+        <Agreement />
+        <Differences />
+      </Stack>
     </>
   );
 }
 
 function Agreement() {
+  const several = useIsSeveral();
   const { data } = useQuery(shadowQuery(useCluster(), HOURS));
   if (data === undefined) return null;
   const { totals } = data;
   return (
     <>
-      <SimpleGrid cols={{ base: 1, sm: 3 }} mb="md">
+      <SimpleGrid cols={{ base: 1, sm: 3 }}>
         <Stat
           label={t`Agreement`}
           value={percent(data.agreement)}
@@ -55,6 +60,7 @@ function Agreement() {
           note={t`by ours / by the cluster's scheduler`}
         />
       </SimpleGrid>
+      {several && <AgreementOfClusters clusters={data.clusters} />}
       {data.points.length > 1 && (
         <Panel title={t`Agreement over time`}>
           <Suspense>
@@ -68,6 +74,38 @@ function Agreement() {
         </Panel>
       )}
     </>
+  );
+}
+
+/** A line for each cluster in which something was compared. */
+function AgreementOfClusters({ clusters }: Pick<Shadow, "clusters">) {
+  const compared = clusters.filter(({ agreement }) => agreement !== null);
+  if (compared.length === 0) return null;
+  return (
+    <Panel title={t`In each cluster`} flush>
+      <Table verticalSpacing={5}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{t`Cluster`}</Table.Th>
+            <Table.Th ta="right">{t`Agreement`}</Table.Th>
+            <Table.Th ta="right">{t`Decisions`}</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {compared.map(({ cluster, agreement, totals }) => (
+            <Table.Tr key={cluster}>
+              <Table.Td>
+                <TextLink to="/shadow" search={{ cluster }} fz="inherit">
+                  {cluster}
+                </TextLink>
+              </Table.Td>
+              <Table.Td ta="right">{percent(agreement)}</Table.Td>
+              <Table.Td ta="right">{formatCount(totals.agreed + totals.differed)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Panel>
   );
 }
 
@@ -87,8 +125,11 @@ function percent(share: number | null): string {
   return share === null ? "–" : `${(100 * share).toFixed(1)} %`;
 }
 
+const clusterOfRow = ({ cluster }: ShadowDifference) => cluster;
+
 function Differences() {
   const navigate = useNavigate();
+  const inCluster = useInCluster();
   const list = useInfiniteQuery({
     ...shadowDifferencesQuery(useCluster()),
     refetchInterval: renewTop(RENEW_MS),
@@ -99,9 +140,14 @@ function Differences() {
       list={list}
       columns={SHADOW_COLUMNS}
       rowKey={(row) => String(row.id)}
-      onOpen={({ namespace, workload_name: name }) =>
-        void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+      onOpen={({ cluster, namespace, workload_name: name }) =>
+        void navigate({
+          to: "/workloads/$namespace/$name",
+          params: { namespace, name },
+          ...inCluster({ cluster }),
+        })
       }
+      clusterOf={useClusterOf(clusterOfRow)}
       empty={
         <EmptyState icon="decisions" title={t`No difference`}>
           <Trans>

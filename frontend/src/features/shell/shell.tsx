@@ -5,7 +5,7 @@ import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useMatches, useRouter } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
-import { useCluster, useIsSeveral, useLive } from "@/api/cluster";
+import { useClusterNames, useIsSeveral, useLive } from "@/api/cluster";
 import { isClusterAdmin, mayAudit } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon, type IconName } from "@/components/icon";
@@ -45,8 +45,8 @@ const usersPage = () => ({ to: "/users", label: t`Users`, icon: "users" }) as co
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
   const [helpOpened, help] = useDisclosure(false);
-  const cluster = useCluster();
-  const shadowed = session.clusters.some(({ name, mode }) => name === cluster && mode === "shadow");
+  const shown = useClusterNames();
+  const shadowed = session.clusters.some(({ name, mode }) => shown.includes(name) && mode === "shadow");
   const router = useRouter();
   const several = useIsSeveral();
   const spans = useMatches({ select: (matches) => matches.at(-1)?.staticData.spansClusters ?? false });

@@ -1,18 +1,20 @@
-/** Gives a user or a group a role in this cluster. */
+/** Gives a user or a group a role in a cluster. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
-import { useCluster } from "@/api/cluster";
+import { useTarget } from "@/api/cluster";
 import { useBindRole } from "@/api/users";
+import { ClusterChoice } from "@/components/cluster-choice";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
 import { faultLines } from "@/lib/words/refusal";
 import { type RoleName, roles } from "./words";
 
 export function RoleForm() {
-  const cluster = useCluster();
+  const target = useTarget();
+  const { cluster } = target;
   const binding = useBindRole(cluster);
   const [subject, setSubject] = useState<"user" | "group">("user");
   const [name, setName] = useState("");
@@ -66,6 +68,7 @@ export function RoleForm() {
             value={place}
             onChange={(event) => setPlace(event.currentTarget.value)}
           />
+          <ClusterChoice {...target} />
           {binding.error !== null && (
             <ErrorState
               title={t`The role was not bound`}

@@ -1,10 +1,10 @@
-/** The role bindings of the cluster. */
+/** The role bindings of the clusters on screen. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useClusterOf, useIsSeveral } from "@/api/cluster";
 import type { RoleBinding } from "@/api/types";
 import { roleBindingsQuery, useUnbindRole } from "@/api/users";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
@@ -14,12 +14,16 @@ import type { DataColumn } from "@/components/table/data-table";
 import { PagedTable } from "@/components/table/paged-table";
 import { keptBecause, subjectWords, whereWords } from "./words";
 
+const clusterOfRow = (row: RoleBinding) => (row.every_cluster ? t`every cluster` : row.cluster);
+
 export function Roles({ editable }: { editable: boolean }) {
   const cluster = useCluster();
   const list = useInfiniteQuery(roleBindingsQuery(cluster));
-  const unbinding = useUnbindRole(cluster);
+  const several = useIsSeveral();
+  const clusterOf = useClusterOf(clusterOfRow);
+  const unbinding = useUnbindRole();
   const [asked, setAsked] = useState<RoleBinding | null>(null);
-  const columns = useMemo(() => columnsFor(editable ? setAsked : null), [editable]);
+  const columns = useMemo(() => columnsFor(several, editable ? setAsked : null), [several, editable]);
   return (
     <>
       <PagedTable
@@ -28,6 +32,7 @@ export function Roles({ editable }: { editable: boolean }) {
         list={list}
         columns={columns}
         rowKey={(row) => row.uid}
+        clusterOf={clusterOf}
         empty={
           <EmptyState icon="users" title={t`No roles yet`}>
             <Trans>Superusers may do everything without one.</Trans>
@@ -41,7 +46,7 @@ export function Roles({ editable }: { editable: boolean }) {
           destructive
           pending={unbinding.isPending}
           error={unbinding.error}
-          onConfirm={() => unbinding.mutate(asked.name, { onSuccess: () => setAsked(null) })}
+          onConfirm={() => unbinding.mutate(asked, { onSuccess: () => setAsked(null) })}
           onClose={() => {
             unbinding.reset();
             setAsked(null);
@@ -56,18 +61,17 @@ export function Roles({ editable }: { editable: boolean }) {
   );
 }
 
-function columnsFor(onUnbind: ((row: RoleBinding) => void) | null): DataColumn<RoleBinding>[] {
+function columnsFor(
+  several: boolean,
+  onUnbind: ((row: RoleBinding) => void) | null,
+): DataColumn<RoleBinding>[] {
   const columns: DataColumn<RoleBinding>[] = [
     { id: "who", header: t`Who`, cell: ({ row: { original } }) => subjectWords(original) },
     { id: "role", header: t`Role`, meta: { width: "120px" }, cell: ({ row: { original } }) => original.role },
     { id: "where", header: t`Where`, cell: ({ row: { original } }) => whereWords(original) },
-    {
-      id: "cluster",
-      header: t`Clusters`,
-      meta: { width: "120px", hideBelow: 760 },
-      cell: ({ row: { original } }) => (original.every_cluster ? t`every cluster` : t`this one`),
-    },
   ];
+  // Of several clusters the table itself says whose a row is.
+  if (!several) columns.push(CLUSTERS);
   if (onUnbind === null) return columns;
   return [
     ...columns,
@@ -79,6 +83,13 @@ function columnsFor(onUnbind: ((row: RoleBinding) => void) | null): DataColumn<R
     },
   ];
 }
+
+const CLUSTERS: DataColumn<RoleBinding> = {
+  id: "clusters",
+  header: () => t`Clusters`,
+  meta: { width: "120px", hideBelow: 760 },
+  cell: ({ row: { original } }) => (original.every_cluster ? t`every cluster` : t`this one`),
+};
 
 function Unbind({ row, onUnbind }: { row: RoleBinding; onUnbind: (row: RoleBinding) => void }) {
   const kept = keptBecause(row);
