@@ -6642,14 +6642,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
+                     *           "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:12.668384Z",
+                     *           "created_at": "2026-11-23T06:01:04.681414Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -6743,12 +6743,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
+                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.668384Z",
+                     *       "created_at": "2026-11-23T06:01:04.681414Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -6853,12 +6853,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
+                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.668384Z",
+                     *       "created_at": "2026-11-23T06:01:04.681414Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7031,15 +7031,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
+                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:38:12.668384Z",
-                     *       "deletion_requested_at": "2026-11-23T05:38:21.865796Z",
+                     *       "created_at": "2026-11-23T06:01:04.681414Z",
+                     *       "deletion_requested_at": "2026-11-23T06:01:12.420438Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -7203,14 +7203,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee68d2f6-6be5-4932-8e52-32d165708298",
+                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:12.668384Z",
+                     *       "created_at": "2026-11-23T06:01:04.681414Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7391,7 +7391,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 105,
-                     *           "at": "2026-11-23T05:38:19.446542Z",
+                     *           "at": "2026-11-23T06:01:10.159319Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7410,7 +7410,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-23T05:38:19.433449+00:00"
+                     *             "deletion_requested_at": "2026-11-23T06:01:10.154018+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -7607,9 +7607,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "BKZC-ZDPM",
+                     *       "user_code": "SXPQ-QQJP",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=BKZC-ZDPM",
+                     *       "verification_uri_complete": "http://testserver/device?code=SXPQ-QQJP",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -7729,7 +7729,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "BKZC-ZDPM",
+                     *       "user_code": "SXPQ-QQJP",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -7954,10 +7954,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "badd9f9a-b12e-4d5b-8ed7-1b8af6fb38e1",
+                     *       "id": "5b9fffdf-a6dc-4528-881f-78de198c6775",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T05:38:13.598348Z",
+                     *       "expiry": "2027-02-21T06:01:06.026120Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8354,10 +8354,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "d909fabb-4a18-4bdc-a0ea-84afb8d1fce8",
+                     *       "id": "002305b0-00e9-477a-8465-be6d21b33b20",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-23T05:38:13.290249Z",
+                     *       "expiry": "2026-12-23T06:01:05.704819Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8588,10 +8588,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "e50058f0-1192-4533-820f-0040df84d5f7",
+                     *       "id": "b2f130be-81ff-4101-b8e9-82cc4353e006",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T05:38:13.469241Z",
+                     *       "expiry": "2027-02-21T06:01:05.788496Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -8957,7 +8957,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 1.475442
+                     *             "lag_seconds": 1.282132
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9065,12 +9065,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
+                     *           "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T05:38:12.690482Z",
+                     *           "created_at": "2026-11-23T06:01:04.735641Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9152,7 +9152,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-23T05:38:16.187869Z"
+                     *               "last_transition_time": "2026-11-23T06:01:07.276528Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9283,12 +9283,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
+                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T05:38:12.690482Z",
+                     *       "created_at": "2026-11-23T06:01:04.735641Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9370,7 +9370,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:38:16.187869Z"
+                     *           "last_transition_time": "2026-11-23T06:01:07.276528Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9559,12 +9559,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
+                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:38:12.690482Z",
+                     *       "created_at": "2026-11-23T06:01:04.735641Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9646,7 +9646,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:38:12.693811Z"
+                     *           "last_transition_time": "2026-11-23T06:01:04.743373Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9856,13 +9856,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
+                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T05:38:12.690482Z",
-                     *       "deletion_requested_at": "2026-11-23T05:38:21.511850Z",
+                     *       "created_at": "2026-11-23T06:01:04.735641Z",
+                     *       "deletion_requested_at": "2026-11-23T06:01:12.151577Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9943,7 +9943,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:38:16.187869Z"
+                     *           "last_transition_time": "2026-11-23T06:01:07.276528Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10143,12 +10143,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
+                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T05:38:12.690482Z",
+                     *       "created_at": "2026-11-23T06:01:04.735641Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10230,7 +10230,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T05:38:16.187869Z"
+                     *           "last_transition_time": "2026-11-23T06:01:07.276528Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10722,7 +10722,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-23T05:38:10.825365Z"
+                     *           "created_at": "2026-11-23T06:01:00.946848Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10820,7 +10820,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T05:38:10.825365Z"
+                     *       "created_at": "2026-11-23T06:01:00.946848Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10929,7 +10929,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T05:38:10.825365Z"
+                     *       "created_at": "2026-11-23T06:01:00.946848Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11071,12 +11071,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
+                     *           "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T05:38:12.629026Z",
+                     *           "created_at": "2026-11-23T06:01:04.587879Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11212,12 +11212,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
+                     *       "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T05:38:12.629026Z",
+                     *       "created_at": "2026-11-23T06:01:04.587879Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11398,12 +11398,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
+                     *       "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:38:12.629026Z",
+                     *       "created_at": "2026-11-23T06:01:04.587879Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11771,12 +11771,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "83074087-c527-41d3-a7de-2538ae7a85fa",
+                     *       "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T05:38:12.629026Z",
+                     *       "created_at": "2026-11-23T06:01:04.587879Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12257,7 +12257,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-23T05:38:18.197962Z",
+                     *       "time": "2026-11-23T06:01:09.128901Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12444,13 +12444,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "decided_at": "2026-11-23T05:38:19.270030Z",
+                     *           "decided_at": "2026-11-23T06:01:10.045454Z",
                      *           "epoch": 1,
                      *           "cycle": 5,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "again",
-                     *           "workload_uid": "77900ac0-4e58-47de-9d4e-4482c93a52aa",
+                     *           "workload_uid": "8902cde0-707a-48d4-8353-030ab86a626f",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12480,7 +12480,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.033
+                     *             "waited_seconds": 0.037
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -12583,7 +12583,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-7f18c",
+                     *           "workload": "ai-research/job-train-c3088",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -12594,7 +12594,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-23T05:38:18.122169Z",
+                     *           "created_at": "2026-11-23T06:01:09.028616Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13244,21 +13244,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-23T05:38:10.881094Z",
-                     *         "renewed_at": "2026-11-23T05:38:18.197962Z"
+                     *         "acquired_at": "2026-11-23T06:01:01.039511Z",
+                     *         "renewed_at": "2026-11-23T06:01:09.128901Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 5,
-                     *         "p50_seconds": 0.008107968999865989,
-                     *         "p90_seconds": 0.012033274400073424,
-                     *         "longest_seconds": 0.013026088000060554,
+                     *         "p50_seconds": 0.005317595000633446,
+                     *         "p90_seconds": 0.010706970199316858,
+                     *         "longest_seconds": 0.01327272699927562,
                      *         "last": {
                      *           "id": 5,
                      *           "epoch": 1,
                      *           "number": 5,
-                     *           "started_at": "2026-11-23T05:38:19.270030Z",
-                     *           "duration_seconds": 0.008107968999865989,
+                     *           "started_at": "2026-11-23T06:01:10.045454Z",
+                     *           "duration_seconds": 0.006858334999378712,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -13268,11 +13268,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T05:38:19.445142Z"
+                     *         "oldest_at": "2026-11-23T06:01:10.158283Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T05:38:18.122169Z",
+                     *         "oldest_at": "2026-11-23T06:01:09.028616Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -13677,101 +13677,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-23T04:38:15Z",
-                     *       "until": "2026-11-23T05:38:30Z",
+                     *       "since": "2026-11-23T05:01:00Z",
+                     *       "until": "2026-11-23T06:01:15Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795408695,
-                     *         1795408710,
-                     *         1795408725,
-                     *         1795408740,
-                     *         1795408755,
-                     *         1795408770,
-                     *         1795408785,
-                     *         1795408800,
-                     *         1795408815,
-                     *         1795408830,
-                     *         1795408845,
-                     *         1795408860,
-                     *         1795408875,
-                     *         1795408890,
-                     *         1795408905,
-                     *         1795408920,
-                     *         1795408935,
-                     *         1795408950,
-                     *         1795408965,
-                     *         1795408980,
-                     *         1795408995,
-                     *         1795409010,
-                     *         1795409025,
-                     *         1795409040,
-                     *         1795409055,
-                     *         1795409070,
-                     *         1795409085,
-                     *         1795409100,
-                     *         1795409115,
-                     *         1795409130,
-                     *         1795409145,
-                     *         1795409160,
-                     *         1795409175,
-                     *         1795409190,
-                     *         1795409205,
-                     *         1795409220,
-                     *         1795409235,
-                     *         1795409250,
-                     *         1795409265,
-                     *         1795409280,
-                     *         1795409295,
-                     *         1795409310,
-                     *         1795409325,
-                     *         1795409340,
-                     *         1795409355,
-                     *         1795409370,
-                     *         1795409385,
-                     *         1795409400,
-                     *         1795409415,
-                     *         1795409430,
-                     *         1795409445,
-                     *         1795409460,
-                     *         1795409475,
-                     *         1795409490,
-                     *         1795409505,
-                     *         1795409520,
-                     *         1795409535,
-                     *         1795409550,
-                     *         1795409565,
-                     *         1795409580,
-                     *         1795409595,
-                     *         1795409610,
-                     *         1795409625,
-                     *         1795409640,
-                     *         1795409655,
-                     *         1795409670,
-                     *         1795409685,
-                     *         1795409700,
-                     *         1795409715,
-                     *         1795409730,
-                     *         1795409745,
-                     *         1795409760,
-                     *         1795409775,
-                     *         1795409790,
-                     *         1795409805,
-                     *         1795409820,
-                     *         1795409835,
-                     *         1795409850,
-                     *         1795409865,
-                     *         1795409880,
-                     *         1795409895,
-                     *         1795409910,
-                     *         1795409925,
-                     *         1795409940,
-                     *         1795409955,
-                     *         1795409970,
-                     *         1795409985,
-                     *         1795410000,
-                     *         1795410015,
-                     *         1795410030,
-                     *         1795410045,
                      *         1795410060,
                      *         1795410075,
                      *         1795410090,
@@ -13921,7 +13830,98 @@ export interface operations {
                      *         1795412250,
                      *         1795412265,
                      *         1795412280,
-                     *         1795412295
+                     *         1795412295,
+                     *         1795412310,
+                     *         1795412325,
+                     *         1795412340,
+                     *         1795412355,
+                     *         1795412370,
+                     *         1795412385,
+                     *         1795412400,
+                     *         1795412415,
+                     *         1795412430,
+                     *         1795412445,
+                     *         1795412460,
+                     *         1795412475,
+                     *         1795412490,
+                     *         1795412505,
+                     *         1795412520,
+                     *         1795412535,
+                     *         1795412550,
+                     *         1795412565,
+                     *         1795412580,
+                     *         1795412595,
+                     *         1795412610,
+                     *         1795412625,
+                     *         1795412640,
+                     *         1795412655,
+                     *         1795412670,
+                     *         1795412685,
+                     *         1795412700,
+                     *         1795412715,
+                     *         1795412730,
+                     *         1795412745,
+                     *         1795412760,
+                     *         1795412775,
+                     *         1795412790,
+                     *         1795412805,
+                     *         1795412820,
+                     *         1795412835,
+                     *         1795412850,
+                     *         1795412865,
+                     *         1795412880,
+                     *         1795412895,
+                     *         1795412910,
+                     *         1795412925,
+                     *         1795412940,
+                     *         1795412955,
+                     *         1795412970,
+                     *         1795412985,
+                     *         1795413000,
+                     *         1795413015,
+                     *         1795413030,
+                     *         1795413045,
+                     *         1795413060,
+                     *         1795413075,
+                     *         1795413090,
+                     *         1795413105,
+                     *         1795413120,
+                     *         1795413135,
+                     *         1795413150,
+                     *         1795413165,
+                     *         1795413180,
+                     *         1795413195,
+                     *         1795413210,
+                     *         1795413225,
+                     *         1795413240,
+                     *         1795413255,
+                     *         1795413270,
+                     *         1795413285,
+                     *         1795413300,
+                     *         1795413315,
+                     *         1795413330,
+                     *         1795413345,
+                     *         1795413360,
+                     *         1795413375,
+                     *         1795413390,
+                     *         1795413405,
+                     *         1795413420,
+                     *         1795413435,
+                     *         1795413450,
+                     *         1795413465,
+                     *         1795413480,
+                     *         1795413495,
+                     *         1795413510,
+                     *         1795413525,
+                     *         1795413540,
+                     *         1795413555,
+                     *         1795413570,
+                     *         1795413585,
+                     *         1795413600,
+                     *         1795413615,
+                     *         1795413630,
+                     *         1795413645,
+                     *         1795413660
                      *       ],
                      *       "series": []
                      *     }
@@ -14015,14 +14015,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
+                     *           "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:15.660562Z",
+                     *           "created_at": "2026-11-23T06:01:07.064267Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -14129,12 +14129,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
+                     *       "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.660562Z",
+                     *       "created_at": "2026-11-23T06:01:07.064267Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14262,12 +14262,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
+                     *       "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.660562Z",
+                     *       "created_at": "2026-11-23T06:01:07.064267Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14609,14 +14609,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b07209c4-c29c-46b5-b3a3-94450938adfd",
+                     *       "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:15.660562Z",
+                     *       "created_at": "2026-11-23T06:01:07.064267Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14790,12 +14790,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
+                     *           "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T05:38:12.739864Z",
+                     *           "created_at": "2026-11-23T06:01:04.846481Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -14810,7 +14810,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-23T05:38:12.746585Z"
+                     *               "last_transition_time": "2026-11-23T06:01:04.863235Z"
                      *             }
                      *           ]
                      *         }
@@ -14903,12 +14903,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
+                     *       "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.739864Z",
+                     *       "created_at": "2026-11-23T06:01:04.846481Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14923,7 +14923,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T05:38:12.746585Z"
+                     *           "last_transition_time": "2026-11-23T06:01:04.863235Z"
                      *         }
                      *       ]
                      *     }
@@ -15027,12 +15027,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
+                     *       "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.739864Z",
+                     *       "created_at": "2026-11-23T06:01:04.846481Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15047,7 +15047,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T05:38:12.746585Z"
+                     *           "last_transition_time": "2026-11-23T06:01:04.863235Z"
                      *         }
                      *       ]
                      *     }
@@ -15373,12 +15373,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
+                     *       "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.739864Z",
+                     *       "created_at": "2026-11-23T06:01:04.846481Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15393,7 +15393,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T05:38:12.746585Z"
+                     *           "last_transition_time": "2026-11-23T06:01:04.863235Z"
                      *         }
                      *       ]
                      *     }
@@ -15724,10 +15724,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
+                     *             "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-23T05:38:12Z"
+                     *             "creationTimestamp": "2026-11-23T06:01:04Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -15790,7 +15790,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-23T05:38:16Z"
+                     *                 "lastTransitionTime": "2026-11-23T06:01:07Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -15953,10 +15953,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "9f9d07b2-b519-4062-8cb0-53dfab1d36af",
+                     *         "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-23T05:38:12Z"
+                     *         "creationTimestamp": "2026-11-23T06:01:04Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -15969,7 +15969,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-23T05:38:12Z"
+                     *             "lastTransitionTime": "2026-11-23T06:01:04Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16259,10 +16259,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "62fa9713-2737-4105-820b-08b6e0b97e1e",
+                     *         "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-23T05:38:12Z"
+                     *         "creationTimestamp": "2026-11-23T06:01:04Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -16325,7 +16325,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-23T05:38:16Z"
+                     *             "lastTransitionTime": "2026-11-23T06:01:07Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16622,14 +16622,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
+                     *           "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:14.666544Z",
+                     *           "created_at": "2026-11-23T06:01:06.723577Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -16723,12 +16723,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
+                     *       "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:14.666544Z",
+                     *       "created_at": "2026-11-23T06:01:06.723577Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16833,12 +16833,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
+                     *       "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:14.666544Z",
+                     *       "created_at": "2026-11-23T06:01:06.723577Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17166,14 +17166,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "369adb1e-9ca1-4708-a45e-86443a787bbf",
+                     *       "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:14.666544Z",
+                     *       "created_at": "2026-11-23T06:01:06.723577Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17333,12 +17333,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
+                     *           "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:15.083434Z",
+                     *           "created_at": "2026-11-23T06:01:06.826753Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -17434,12 +17434,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
+                     *       "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.083434Z",
+                     *       "created_at": "2026-11-23T06:01:06.826753Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17547,12 +17547,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
+                     *       "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.083434Z",
+                     *       "created_at": "2026-11-23T06:01:06.826753Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17882,12 +17882,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d3091a6-2396-4ecf-a209-66e71b4288c3",
+                     *       "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:15.083434Z",
+                     *       "created_at": "2026-11-23T06:01:06.826753Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -18049,7 +18049,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
+                     *           "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -18058,7 +18058,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:11.466163Z",
+                     *           "created_at": "2026-11-23T06:01:02.328008Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -18149,7 +18149,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
+                     *       "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18157,7 +18157,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:11.466163Z",
+                     *       "created_at": "2026-11-23T06:01:02.328008Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18261,7 +18261,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
+                     *       "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18269,7 +18269,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:11.466163Z",
+                     *       "created_at": "2026-11-23T06:01:02.328008Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18594,7 +18594,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "54ddf2c2-fa3c-4484-9963-42da88098229",
+                     *       "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18603,7 +18603,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:11.466163Z",
+                     *       "created_at": "2026-11-23T06:01:02.328008Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18775,7 +18775,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-23T05:38:10.831611Z",
+                     *           "updated_at": "2026-11-23T06:01:00.961123Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -18895,7 +18895,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T05:38:10.831611Z",
+                     *       "updated_at": "2026-11-23T06:01:00.961123Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19045,7 +19045,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-7f18c",
+                     *               "workload": "ai-research/job-train-c3088",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19084,7 +19084,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-7f18c",
+                     *               "workload": "ai-research/job-train-c3088",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19315,7 +19315,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T05:38:10.831611Z",
+                     *       "updated_at": "2026-11-23T06:01:00.961123Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19797,6 +19797,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 1,
+                     *           "cluster": "default",
                      *           "event": "WorkloadStarted",
                      *           "minutes": null,
                      *           "cluster_queue": "",
@@ -19805,7 +19806,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-23T05:38:17.454129Z"
+                     *           "created_at": "2026-11-23T06:01:08.074545Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19906,6 +19907,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 1,
+                     *       "cluster": "default",
                      *       "event": "WorkloadStarted",
                      *       "minutes": null,
                      *       "cluster_queue": "",
@@ -19914,7 +19916,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-23T05:38:17.454129Z"
+                     *       "created_at": "2026-11-23T06:01:08.074545Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20164,6 +20166,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 1,
+                     *       "cluster": "default",
                      *       "event": "WorkloadStarted",
                      *       "minutes": null,
                      *       "cluster_queue": "",
@@ -20172,7 +20175,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-23T05:38:17.454129Z"
+                     *       "created_at": "2026-11-23T06:01:08.074545Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20726,7 +20729,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-23T05:38:18.197962Z"
+                     *           "heartbeat_at": "2026-11-23T06:01:09.128901Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -20877,7 +20880,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-883fd",
+                     *           "name": "job-train-b3cc5",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -21344,12 +21347,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
+                     *           "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:14.043716Z",
+                     *           "created_at": "2026-11-23T06:01:06.502459Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -21444,12 +21447,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
+                     *       "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:14.043716Z",
+                     *       "created_at": "2026-11-23T06:01:06.502459Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21556,12 +21559,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
+                     *       "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:14.043716Z",
+                     *       "created_at": "2026-11-23T06:01:06.502459Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21888,12 +21891,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c3aba83a-b0c5-429c-aa76-490e74505da6",
+                     *       "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:14.043716Z",
+                     *       "created_at": "2026-11-23T06:01:06.502459Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -22054,14 +22057,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
+                     *           "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:15.394356Z",
+                     *           "created_at": "2026-11-23T06:01:06.930373Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -22160,12 +22163,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
+                     *       "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.394356Z",
+                     *       "created_at": "2026-11-23T06:01:06.930373Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22278,12 +22281,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
+                     *       "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.394356Z",
+                     *       "created_at": "2026-11-23T06:01:06.930373Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22616,14 +22619,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cefca28e-80f6-4c84-b151-12751f5d0e94",
+                     *       "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:15.394356Z",
+                     *       "created_at": "2026-11-23T06:01:06.930373Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22873,8 +22876,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-24T05:38:20.683828Z",
-                     *       "until": "2026-11-23T05:38:20.683828Z",
+                     *       "since": "2026-10-24T06:01:11.259069Z",
+                     *       "until": "2026-11-23T06:01:11.259069Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -22936,12 +22939,12 @@ export interface operations {
                      *         [
                      *           "research",
                      *           5,
-                     *           0.033,
-                     *           0.172,
-                     *           0.226,
+                     *           0.067,
+                     *           0.251,
+                     *           0.337,
                      *           1,
                      *           0,
-                     *           1.082,
+                     *           0.997,
                      *           0,
                      *           1,
                      *           0.001
@@ -22949,18 +22952,19 @@ export interface operations {
                      *       ],
                      *       "totals": {
                      *         "started": 5,
-                     *         "wait_p50_seconds": 0.033,
-                     *         "wait_p90_seconds": 0.172,
-                     *         "wait_max_seconds": 0.226,
+                     *         "wait_p50_seconds": 0.067,
+                     *         "wait_p90_seconds": 0.251,
+                     *         "wait_max_seconds": 0.337,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 1.082,
+                     *         "run_mean_seconds": 0.997,
                      *         "preempted": 0,
                      *         "evicted": 1,
                      *         "device_hours": 0.001
                      *       },
                      *       "currency": "",
                      *       "by": [
+                     *         "cluster",
                      *         "cluster_queue",
                      *         "local_queue",
                      *         "namespace",
@@ -23059,14 +23063,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
+                     *           "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:12.562591Z",
+                     *           "created_at": "2026-11-23T06:01:04.456917Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23198,12 +23202,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
+                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.562591Z",
+                     *       "created_at": "2026-11-23T06:01:04.456917Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23348,12 +23352,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
+                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.562591Z",
+                     *       "created_at": "2026-11-23T06:01:04.456917Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23531,15 +23535,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
+                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T05:38:12.562591Z",
-                     *       "deletion_requested_at": "2026-11-23T05:38:22.303754Z",
+                     *       "created_at": "2026-11-23T06:01:04.456917Z",
+                     *       "deletion_requested_at": "2026-11-23T06:01:12.839959Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -23741,14 +23745,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ebf6a23-7610-4f43-87f3-07c4349d63f2",
+                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:12.562591Z",
+                     *       "created_at": "2026-11-23T06:01:04.456917Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23947,14 +23951,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
+                     *           "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:15.961430Z",
+                     *           "created_at": "2026-11-23T06:01:07.173189Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -24053,12 +24057,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
+                     *       "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.961430Z",
+                     *       "created_at": "2026-11-23T06:01:07.173189Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24171,12 +24175,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
+                     *       "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:15.961430Z",
+                     *       "created_at": "2026-11-23T06:01:07.173189Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24510,14 +24514,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a54011a4-c903-4801-93f7-d26ec7c406e5",
+                     *       "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:15.961430Z",
+                     *       "created_at": "2026-11-23T06:01:07.173189Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24681,12 +24685,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "f6cad783-3f27-4154-b79c-be293681877e",
+                     *           "uid": "aad7de60-7d1f-4461-8ed4-d12f55bdd701",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T05:38:10.854769Z",
+                     *           "created_at": "2026-11-23T06:01:01.022250Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -24898,12 +24902,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2dffa592-e1ea-469c-93d5-f70471224714",
+                     *       "uid": "eeb051e0-18b3-4082-8a35-2ae0a040e8eb",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.930503Z",
+                     *       "created_at": "2026-11-23T06:01:05.240067Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25232,12 +25236,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2dffa592-e1ea-469c-93d5-f70471224714",
+                     *       "uid": "eeb051e0-18b3-4082-8a35-2ae0a040e8eb",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:12.930503Z",
+                     *       "created_at": "2026-11-23T06:01:05.240067Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25400,14 +25404,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
+                     *           "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:14.372918Z",
+                     *           "created_at": "2026-11-23T06:01:06.634327Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -25503,12 +25507,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
+                     *       "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:14.372918Z",
+                     *       "created_at": "2026-11-23T06:01:06.634327Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25618,12 +25622,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
+                     *       "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:14.372918Z",
+                     *       "created_at": "2026-11-23T06:01:06.634327Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25953,14 +25957,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4a00fd14-df79-4d6d-bece-bc4eb36b1ce3",
+                     *       "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:14.372918Z",
+                     *       "created_at": "2026-11-23T06:01:06.634327Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26128,7 +26132,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-23T05:38:17.400969Z"
+                     *           "updated_at": "2026-11-23T06:01:07.985813Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -26230,7 +26234,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T05:38:17.400969Z"
+                     *       "updated_at": "2026-11-23T06:01:07.985813Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26357,7 +26361,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T05:38:17.400969Z"
+                     *       "updated_at": "2026-11-23T06:01:07.985813Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26588,7 +26592,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-23T05:38:17.432750Z"
+                     *       "updated_at": "2026-11-23T06:01:08.024392Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26733,8 +26737,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 5,
-                     *           "started_at": "2026-11-23T05:38:19.270030Z",
-                     *           "duration_seconds": 0.008107968999865989,
+                     *           "started_at": "2026-11-23T06:01:10.045454Z",
+                     *           "duration_seconds": 0.006858334999378712,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -27015,7 +27019,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-23T05:38:13.138506Z"
+                     *       "created_at": "2026-11-23T06:01:05.495834Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -27254,10 +27258,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "fd3d61e1-1387-44c8-8ab3-223617aaefed",
+                     *           "id": "ecabaf06-260d-43c5-89b7-e7f896645dee",
                      *           "name": "nightly",
-                     *           "created": "2026-11-23T05:38:13.150941Z",
-                     *           "expiry": "2027-02-21T05:38:13.150658Z",
+                     *           "created": "2026-11-23T06:01:05.526489Z",
+                     *           "expiry": "2027-02-21T06:01:05.526179Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -27361,10 +27365,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "fd3d61e1-1387-44c8-8ab3-223617aaefed",
+                     *       "id": "ecabaf06-260d-43c5-89b7-e7f896645dee",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T05:38:13.150658Z",
+                     *       "expiry": "2027-02-21T06:01:05.526179Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -27705,7 +27709,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T05:38:20.449581Z",
+                     *       "since": "2026-11-22T06:01:11.018662Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -27716,7 +27720,22 @@ export interface operations {
                      *         "our_preemptions": 0,
                      *         "unfinished": 0
                      *       },
-                     *       "points": []
+                     *       "points": [],
+                     *       "clusters": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "agreement": null,
+                     *           "totals": {
+                     *             "agreed": 0,
+                     *             "differed": 0,
+                     *             "their_reservations": 0,
+                     *             "our_reservations": 0,
+                     *             "their_preemptions": 0,
+                     *             "our_preemptions": 0,
+                     *             "unfinished": 0
+                     *           }
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["Shadow"];
@@ -27899,14 +27918,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
+                     *           "uid": "8187df25-507b-401d-a957-35f20bef7e33",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:13.710611Z",
+                     *           "created_at": "2026-11-23T06:01:06.196590Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -28001,12 +28020,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
+                     *       "uid": "8187df25-507b-401d-a957-35f20bef7e33",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:13.710611Z",
+                     *       "created_at": "2026-11-23T06:01:06.196590Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28115,12 +28134,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
+                     *       "uid": "8187df25-507b-401d-a957-35f20bef7e33",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:13.710611Z",
+                     *       "created_at": "2026-11-23T06:01:06.196590Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28449,14 +28468,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e8384b30-9c98-4fa1-b1ed-2467cda07963",
+                     *       "uid": "8187df25-507b-401d-a957-35f20bef7e33",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:13.710611Z",
+                     *       "created_at": "2026-11-23T06:01:06.196590Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28623,7 +28642,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-23T05:38:10.851878Z"
+                     *           "created_at": "2026-11-23T06:01:01.017471Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -28723,7 +28742,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T05:38:12.859938Z"
+                     *       "created_at": "2026-11-23T06:01:05.101415Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28848,7 +28867,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T05:38:12.859938Z"
+                     *       "created_at": "2026-11-23T06:01:05.101415Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28949,7 +28968,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T05:38:12.859938Z"
+                     *       "created_at": "2026-11-23T06:01:05.101415Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29076,10 +29095,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "6596b244-026e-4140-a576-8c7ffe2a1a22",
+                     *           "id": "51731c99-b5d7-4b8f-9e42-f475bd5dd210",
                      *           "name": "laptop",
-                     *           "created": "2026-11-23T05:38:13.017640Z",
-                     *           "expiry": "2027-02-21T05:38:13.017428Z",
+                     *           "created": "2026-11-23T06:01:05.405554Z",
+                     *           "expiry": "2027-02-21T06:01:05.405377Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -29290,12 +29309,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
+                     *           "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T05:38:12.789364Z",
+                     *           "created_at": "2026-11-23T06:01:04.943574Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -29388,12 +29407,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
+                     *       "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:12.789364Z",
+                     *       "created_at": "2026-11-23T06:01:04.943574Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -29498,12 +29517,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
+                     *       "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T05:38:12.789364Z",
+                     *       "created_at": "2026-11-23T06:01:04.943574Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -29828,12 +29847,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "68fa3692-724d-40dc-9fec-4534177f1e3a",
+                     *       "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T05:38:12.789364Z",
+                     *       "created_at": "2026-11-23T06:01:04.943574Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30035,7 +30054,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "66eb2d94-587b-49eb-ae37-d03ec108fb3d",
+                     *           "uid": "505c138c-8613-43d9-bb3b-a633eebda6b0",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -30044,9 +30063,9 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-23T05:38:19.236547Z",
-                     *           "queued_at": "2026-11-23T05:38:19.236547Z",
-                     *           "quota_reserved_at": "2026-11-23T05:38:19.270030Z",
+                     *           "created_at": "2026-11-23T06:01:10.008898Z",
+                     *           "queued_at": "2026-11-23T06:01:10.008898Z",
+                     *           "quota_reserved_at": "2026-11-23T06:01:10.045454Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -30208,7 +30227,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "7a730ad5-7bf7-42e2-a3b2-7447f78de4db",
+                     *           "uid": "c5d5d3f1-359d-4e10-b42d-89d2f8b27855",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -30343,7 +30362,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "7a730ad5-7bf7-42e2-a3b2-7447f78de4db",
+                     *       "uid": "c5d5d3f1-359d-4e10-b42d-89d2f8b27855",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30352,10 +30371,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T05:38:17.886289Z",
-                     *       "queued_at": "2026-11-23T05:38:17.886289Z",
-                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
-                     *       "admitted_at": "2026-11-23T05:38:18.336351Z",
+                     *       "created_at": "2026-11-23T06:01:08.776385Z",
+                     *       "queued_at": "2026-11-23T06:01:08.776385Z",
+                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
+                     *       "admitted_at": "2026-11-23T06:01:09.237872Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -30370,14 +30389,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T05:38:18.336351Z"
+                     *           "last_transition_time": "2026-11-23T06:01:09.237872Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30427,7 +30446,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:38:18.299193Z"
+                     *           "last_transition_time": "2026-11-23T06:01:09.204713Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30555,7 +30574,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "66eb2d94-587b-49eb-ae37-d03ec108fb3d",
+                     *       "uid": "505c138c-8613-43d9-bb3b-a633eebda6b0",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -30564,9 +30583,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:38:19.236547Z",
-                     *       "queued_at": "2026-11-23T05:38:19.236547Z",
-                     *       "quota_reserved_at": "2026-11-23T05:38:19.270030Z",
+                     *       "created_at": "2026-11-23T06:01:10.008898Z",
+                     *       "queued_at": "2026-11-23T06:01:10.008898Z",
+                     *       "quota_reserved_at": "2026-11-23T06:01:10.045454Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30582,14 +30601,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:38:19.270030Z"
+                     *           "last_transition_time": "2026-11-23T06:01:10.045454Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:38:19.270030Z"
+                     *           "last_transition_time": "2026-11-23T06:01:10.045454Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30597,7 +30616,7 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-23T05:38:20.928512Z",
+                     *       "deletion_requested_at": "2026-11-23T06:01:11.585170Z",
                      *       "resource_version": "1050.1042.2084",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
@@ -30639,7 +30658,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:38:19.270030Z"
+                     *           "last_transition_time": "2026-11-23T06:01:10.045454Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30804,7 +30823,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "7a730ad5-7bf7-42e2-a3b2-7447f78de4db",
+                     *       "uid": "c5d5d3f1-359d-4e10-b42d-89d2f8b27855",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30813,9 +30832,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:38:17.886289Z",
-                     *       "queued_at": "2026-11-23T05:38:17.886289Z",
-                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
+                     *       "created_at": "2026-11-23T06:01:08.776385Z",
+                     *       "queued_at": "2026-11-23T06:01:08.776385Z",
+                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30831,14 +30850,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30888,7 +30907,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:38:18.299193Z"
+                     *           "last_transition_time": "2026-11-23T06:01:09.204713Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31035,7 +31054,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
+                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31044,9 +31063,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:38:17.952534Z",
-                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
-                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
+                     *       "created_at": "2026-11-23T06:01:08.830827Z",
+                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
+                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31062,14 +31081,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31077,7 +31096,7 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-23T05:38:19.144122Z",
+                     *       "deletion_requested_at": "2026-11-23T06:01:09.936559Z",
                      *       "resource_version": "1039.1026.2052",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
@@ -31119,7 +31138,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31274,7 +31293,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-23T05:38:18.336351Z",
+                     *           "at": "2026-11-23T06:01:09.237872Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
@@ -31477,7 +31496,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
+                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31486,9 +31505,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:38:17.952534Z",
-                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
-                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
+                     *       "created_at": "2026-11-23T06:01:08.830827Z",
+                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
+                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31504,14 +31523,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31561,7 +31580,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32006,7 +32025,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
+                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32015,9 +32034,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:38:17.952534Z",
-                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
-                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
+                     *       "created_at": "2026-11-23T06:01:08.830827Z",
+                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
+                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32033,14 +32052,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32090,7 +32109,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32237,7 +32256,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "1e1279d7-0c5f-4c67-8e4d-1a1c938627fa",
+                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32246,9 +32265,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T05:38:17.952534Z",
-                     *       "queued_at": "2026-11-23T05:38:17.952534Z",
-                     *       "quota_reserved_at": "2026-11-23T05:38:17.976124Z",
+                     *       "created_at": "2026-11-23T06:01:08.830827Z",
+                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
+                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32264,14 +32283,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32321,7 +32340,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T05:38:17.976124Z"
+                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
                      *         }
                      *       ],
                      *       "devices": [
