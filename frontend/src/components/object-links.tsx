@@ -2,9 +2,9 @@
 import { Trans } from "@lingui/react/macro";
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
+import { useRowCluster } from "./clusters/row-cluster";
 import { NameLink, nameLook } from "./link";
 import { MiddleEllipsis } from "./middle-ellipsis";
-import { useRowCluster } from "./row-cluster";
 
 interface Look {
   /** What is shown instead of the name. */

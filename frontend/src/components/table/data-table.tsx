@@ -16,9 +16,9 @@ import {
   useMemo,
   useRef,
 } from "react";
+import { RowCluster } from "@/components/clusters/row-cluster";
 import { Icon } from "@/components/icon";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
-import { RowCluster } from "@/components/row-cluster";
 import { type ColumnWidths, ResizeHandle, type Resizing, useColumnWidths } from "./column-widths";
 import classes from "./data-table.module.css";
 

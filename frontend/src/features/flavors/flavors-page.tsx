@@ -9,6 +9,7 @@ import { flavorsQuery, topologiesQuery } from "@/api/flavors";
 import { nodesQuery } from "@/api/nodes";
 import type { Node, ResourceFlavor, Topology } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
+import { RowCluster } from "@/components/clusters/row-cluster";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { Facts } from "@/components/facts";
@@ -17,7 +18,6 @@ import { taintWords } from "@/components/key-values";
 import { FlavorLink, TopologyLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
-import { RowCluster } from "@/components/row-cluster";
 import { formatCount } from "@/lib/quantity";
 import classes from "./flavors.module.css";
 

@@ -9,7 +9,7 @@ import { useCluster, useClusterOf } from "@/api/cluster";
 import { devicesQuery } from "@/api/devices";
 import { nodesQuery } from "@/api/nodes";
 import { sessionQuery } from "@/api/session";
-import { ClusterLinks } from "@/components/cluster-links";
+import { ClusterLinks } from "@/components/clusters/cluster-links";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";

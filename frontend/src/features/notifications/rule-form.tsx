@@ -8,7 +8,7 @@ import { ApiError } from "@/api/client";
 import { useTarget } from "@/api/cluster";
 import { notificationStatusQuery, useAddRule } from "@/api/notifications";
 import { namesQuery } from "@/api/queues";
-import { ClusterChoice } from "@/components/cluster-choice";
+import { ClusterChoice } from "@/components/clusters/cluster-choice";
 import { ErrorState } from "@/components/error-state";
 import {
   concernsQueue,

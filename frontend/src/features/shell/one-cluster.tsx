@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useCluster } from "@/api/cluster";
 import type { ClusterSummary } from "@/api/types";
-import { ClusterLinks } from "@/components/cluster-links";
+import { ClusterLinks } from "@/components/clusters/cluster-links";
 import { EmptyState } from "@/components/empty-state";
 import { chosenClusters } from "@/lib/url/clusters";
 

@@ -6,7 +6,7 @@ import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useTarget } from "@/api/cluster";
 import { useBindRole } from "@/api/users";
-import { ClusterChoice } from "@/components/cluster-choice";
+import { ClusterChoice } from "@/components/clusters/cluster-choice";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
 import { faultLines } from "@/lib/words/refusal";

@@ -1,6 +1,6 @@
 /** The same page of each of these clusters. */
 import { Group } from "@mantine/core";
-import { ButtonLink } from "./link";
+import { ButtonLink } from "@/components/link";
 
 export function ClusterLinks({ names }: { names: readonly string[] }) {
   return (
