@@ -150,7 +150,7 @@ def submit(workloads: Sequence[Mapping[str, Any]], *, idempotency_key: str = "")
 
 
 def act(verb: str, keys: Sequence[Key], **more: Any) -> Call[list[Key]]:
-    """`hold`, `release`, `cancel` or `finish` many workloads. The answer names those that changed."""
+    """`hold`, `release`, `requeue`, `cancel` or `finish` many workloads. The answer names those that changed."""
     return Call(
         "POST",
         f"workloads/{verb}/",

@@ -187,6 +187,10 @@ class Client:
         """Let held workloads be admitted again; answers with those that changed."""
         return self.send(calls.act("release", keys))
 
+    def requeue(self, *keys: Key) -> Sequence[Key]:
+        """Stop workloads that hold quota, and let them wait again; answers with those that changed."""
+        return self.send(calls.act("requeue", keys))
+
     def watch(self, namespace: str, name: str) -> Iterator[WorkloadDetail]:
         """The workload now, and again each time that it changes, as it happens; ends with it.
 

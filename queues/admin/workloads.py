@@ -43,7 +43,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
     list_select_related = ("cluster",)
     show_full_result_count = False
     inlines = (PodSetInline,)
-    actions = ("hold", "release", "cancel")
+    actions = ("hold", "release", "requeue", "cancel")
 
     @admin.action(description="Hold", permissions=["act"])
     def hold(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
@@ -53,6 +53,11 @@ class WorkloadAdmin(ReadOnlyAdmin):
     @admin.action(description="Release", permissions=["act"])
     def release(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
         self._act(request, chosen, workloads.release)
+
+    @admin.action(description="Requeue", permissions=["act"])
+    def requeue(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
+        """Stop the chosen workloads, and let them wait again."""
+        self._act(request, chosen, workloads.requeue)
 
     @admin.action(description="Cancel for good", permissions=["act"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:

@@ -35,6 +35,7 @@ _WHY_NOT: Mapping[str, str] = {
     "cancel": "It is being cancelled already.",
     "hold": "It is held already.",
     "release": "It is not held.",
+    "requeue": "It holds no quota, or is stopping already.",
     "priority": "Its priority cannot be changed.",
     "finish": "It cannot be finished.",
 }
@@ -108,6 +109,17 @@ class ReleaseView(_ActionView):
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Let a workload that was held queue again."""
         return self.act(namespace, name, lambda *what: workloads.release(*what, actor=self.access.username))
+
+
+class RequeueView(_ActionView):
+    """`workloads/{namespace}/{name}/requeue/`."""
+
+    verb = "requeue"
+
+    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Stop a workload that holds quota, and let it wait in its queue again; it may be admitted at once."""
+        return self.act(namespace, name, lambda *what: workloads.requeue(*what, actor=self.access.username))
 
 
 class PriorityView(_ActionView):
@@ -243,6 +255,18 @@ class BulkReleaseView(_BulkActionView):
         """Let many workloads queue again."""
         keys = self.keys(request.data)
         return self.answer(keys, workloads.release(self.cluster, keys, actor=self.access.username))
+
+
+class BulkRequeueView(_BulkActionView):
+    """`workloads/requeue/`."""
+
+    verb = "requeue"
+
+    @extend_schema(operation_id="workloads_requeue_many", request=KeysSerializer, responses={200: ChangedSerializer})
+    def post(self, request: Request) -> Response:
+        """Stop many workloads that hold quota, and let them wait in their queues again."""
+        keys = self.keys(request.data)
+        return self.answer(keys, workloads.requeue(self.cluster, keys, actor=self.access.username))
 
 
 class BulkPriorityView(_BulkActionView):

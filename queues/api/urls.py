@@ -39,6 +39,7 @@ urlpatterns = [
     path("workloads/hold/", action_views.BulkHoldView.as_view()),
     path("workloads/priority/", action_views.BulkPriorityView.as_view()),
     path("workloads/release/", action_views.BulkReleaseView.as_view()),
+    path("workloads/requeue/", action_views.BulkRequeueView.as_view()),
     path(_WORKLOAD, workload_views.WorkloadView.as_view()),
     path(f"{_WORKLOAD}admission-checks/<str:check>/", admission_check_views.CheckAnswerView.as_view()),
     path(f"{_WORKLOAD}cancel/", action_views.CancelView.as_view()),
@@ -46,4 +47,5 @@ urlpatterns = [
     path(f"{_WORKLOAD}hold/", action_views.HoldView.as_view()),
     path(f"{_WORKLOAD}priority/", action_views.PriorityView.as_view()),
     path(f"{_WORKLOAD}release/", action_views.ReleaseView.as_view()),
+    path(f"{_WORKLOAD}requeue/", action_views.RequeueView.as_view()),
 ]

@@ -56,6 +56,13 @@ class Workload(NamespacedObject):
     evicted_at = models.DateTimeField(
         null=True, blank=True, help_text="Set until quota is held again; with a reservation: its pods are stopping."
     )
+    requeue_requested_by = models.CharField(
+        max_length=150,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who asked for it to stop and to wait again; empty once it stops.",
+    )
     pods_stopped_at = models.DateTimeField(
         null=True,
         blank=True,

@@ -116,6 +116,19 @@ def release(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = 
     return _take(cluster, keys, step, actor, now)
 
 
+def requeue(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
+    """Ask for workloads that hold quota to stop and to wait in their queues again: the engine evicts them."""
+    step = _Transition(
+        f"{_UNFINISHED} AND workload.active AND workload.quota_reserved_at IS NOT NULL AND workload.evicted_at IS NULL "
+        "AND workload.deletion_requested_at IS NULL AND workload.requeue_requested_by = ''",
+        "requeue_requested_by = %(actor)s",
+        "RequeueRequested",
+        f"Requeued by {actor}",
+        of_job=True,
+    )
+    return _take(cluster, keys, step, actor, now)
+
+
 def change_priority(
     cluster: Cluster,
     keys: Keys,

@@ -95,6 +95,8 @@ class BatchBuilder:
             workload = self._scale_down(workload)
             context = self._rows.context(workload, self._configuration, deactivated=key in self._deactivated)
             context = replace(context, accumulated_seconds=self._accumulated.get(key, context.accumulated_seconds))
+            if key in self._evicted:  # it stopped, and may have been admitted again since
+                context = replace(context, requeue_requested_by="")
             step = next_step(workload, context, self._now)
             if step is None:
                 self.deadlines[key] = deadline(workload, context, self._now)

@@ -46,6 +46,7 @@ class WorkloadRow:
     active: bool
     pods_stopped: bool
     deletion_requested: bool
+    requeue_requested_by: str
     accumulated_seconds: int
     eviction_counts: tuple[Mapping[str, Any], ...]
 
@@ -239,6 +240,7 @@ class RowIndex:
             active=workload.active,
             pods_stopped=stored.pods_stopped,
             deletion_requested=stored.deletion_requested,
+            requeue_requested_by=stored.requeue_requested_by,
             accumulated_seconds=stored.accumulated_seconds,
             eviction_counts=tuple(stored.eviction_counts),
         )
@@ -272,6 +274,9 @@ class RowIndex:
                 reason=why(workload)[0],
                 runs=should_run(workload),
                 active=self.workloads[workload.key].active and not write.deactivate,
+                requeue_requested_by=""
+                if workload.admission is None or write.counted_evictions is not None
+                else self.workloads[workload.key].requeue_requested_by,
                 placement=placement_of(workload),
                 pods_stopped=self.workloads[workload.key].pods_stopped and workload.is_true(ConditionType.EVICTED),
                 eviction_counts=tuple(write.counted_evictions or self.workloads[workload.key].eviction_counts),
@@ -309,6 +314,7 @@ class RowIndex:
             pods_stopped=entry.pods_stopped or not self.may_run(workload),
             lacks_devices=self._lacks_devices(workload),
             drained=self._drained(workload),
+            requeue_requested_by=entry.requeue_requested_by,
             accumulated_seconds=entry.accumulated_seconds,
             inactive_reason=self._queue_problems.get(queue, ""),
             admissibility_error="" if selected else NAMESPACE_MISMATCH,

@@ -29,6 +29,8 @@ UPDATE queues_workload w SET
     pods_stopped_at = CASE WHEN v.evicted_at IS NULL THEN NULL ELSE w.pods_stopped_at END,
     pods_ready_at = CASE WHEN v.admitted_at IS NULL THEN NULL ELSE w.pods_ready_at END,
     requeue_count = v.requeue_count, requeue_at = v.requeue_at, last_preempted_at = v.last_preempted_at,
+    requeue_requested_by =
+        CASE WHEN v.quota_reserved_at IS NULL OR v.eviction_counts IS NOT NULL THEN '' ELSE w.requeue_requested_by END,
     active = v.active, unhealthy_nodes = v.unhealthy_nodes::jsonb,
     accumulated_execution_seconds = coalesce(v.accumulated, w.accumulated_execution_seconds),
     eviction_counts = coalesce(v.eviction_counts::jsonb, w.eviction_counts),

@@ -42,7 +42,8 @@ SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.pri
         ORDER BY p.position)
      FROM queues_podset p WHERE p.workload_id = w.id)::text,
     w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text,
-    EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster)
+    EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster),
+    w.requeue_requested_by
 FROM queues_workload w
 WHERE {condition}
 ORDER BY w.id
@@ -71,6 +72,7 @@ class StoredWorkload:
     has_job: bool
     accumulated_seconds: int
     eviction_counts: Sequence[Mapping[str, Any]]
+    requeue_requested_by: str
     left_over: tuple[PodPlacement, ...] = ()
     """Removed replicas of an elastic job whose slices are still stored."""
 
@@ -131,6 +133,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         has_job=row[25],
         accumulated_seconds=row[26],
         eviction_counts=_loads(row[27]),
+        requeue_requested_by=row[29],
         left_over=left_over(nodes, slices) if row[22] else (),
     )
 

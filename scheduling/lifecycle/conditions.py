@@ -51,6 +51,7 @@ _REQUEUED_AT_ONCE = frozenset(
         EvictionReason.NODE_FAILURES,
         EvictionReason.DEVICES_NOT_ASSIGNED,
         EvictionReason.DRAINED,
+        EvictionReason.REQUEUE_REQUESTED,
     }
 )
 

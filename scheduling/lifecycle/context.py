@@ -23,7 +23,8 @@ class WorkloadContext:
 
     `wanted_active` is spec.active as its owner set it. `pods_stopped`: none of its pods runs any more.
     `lacks_devices`: it requests devices and was admitted on quota alone, before any device was known. `drained`
-    names the nodes and devices it holds that an operator drains. `accumulated_seconds` is its running time in
+    names the nodes and devices it holds that an operator drains, `requeue_requested_by` who asked for it to stop and to
+    wait again. `accumulated_seconds` is its running time in
     earlier admissions.
     """
 
@@ -35,6 +36,7 @@ class WorkloadContext:
     pods_stopped: bool = False
     lacks_devices: bool = False
     drained: str = ""
+    requeue_requested_by: str = ""
     accumulated_seconds: int = 0
     inactive_reason: str = ""
     admissibility_error: str = ""

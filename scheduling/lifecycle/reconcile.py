@@ -90,7 +90,7 @@ def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable
     yield from (_local_queue_restarted, _gated, _cluster_queue_restarted, _checks_listed, _verdict)
     if workload.admission is not None:
         yield from (_by_checks, _by_local_queue, _by_cluster_queue, _by_failed_nodes, _by_lacking_devices, _by_drain)
-        yield from (_by_time, _released)
+        yield from (_by_request, _by_time, _released)
 
 
 # -- Requeuing and deactivation -----------------------------------------------------------------------------------
@@ -410,6 +410,13 @@ def _by_drain(workload: Workload, context: WorkloadContext, now: float) -> Step 
         return None
     message = f"Moved away from {context.drained}, which an operator drains"
     return _evict(workload, EvictionReason.DRAINED, message, now)
+
+
+def _by_request(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    if not context.requeue_requested_by:
+        return None
+    message = f"Requeued by {context.requeue_requested_by}"
+    return _evict(workload, EvictionReason.REQUEUE_REQUESTED, message, now)
 
 
 def _evict(workload: Workload, reason: EvictionReason, message: str, now: float) -> Step | None:

@@ -80,6 +80,8 @@ class EvictionReason(StrEnum):
     """Beyond Kueue: admitted on quota alone before any device was known, and now devices are known."""
     DRAINED = "Drained"
     """Beyond Kueue: an operator drains a node or a device of it."""
+    REQUEUE_REQUESTED = "RequeueRequested"
+    """Beyond Kueue: somebody asked for it to stop and to wait again."""
 
 
 class PreemptionReason(StrEnum):

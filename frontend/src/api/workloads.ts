@@ -164,7 +164,7 @@ export function podLogUrl(
 }
 
 export type WorkloadAction =
-  | { kind: "cancel" | "hold" | "release" }
+  | { kind: "cancel" | "hold" | "release" | "requeue" }
   | { kind: "priority"; priority_class: string };
 
 /** One action on one workload; what it changed is read again before the mutation settles. */

@@ -370,6 +370,8 @@ def workloads(day: Day, settle: Callable[[], None]) -> None:
     urgent = {"priority_class": "urgent"}
     day.call("post", "workloads/{namespace}/{name}/priority/", urgent, namespace=NAMESPACE, name="sweep", by=bob)
     day.call("post", "workloads/priority/", MANY | urgent, by=bob)
+    day.call("post", "workloads/{namespace}/{name}/requeue/", namespace=NAMESPACE, name="evaluate", by=bob)
+    day.call("post", "workloads/requeue/", MANY, by=bob)
     for verb in ("hold", "release"):
         day.call("post", "workloads/{namespace}/{name}/" + verb + "/", namespace=NAMESPACE, name="sweep", by=bob)
         day.call("post", f"workloads/{verb}/", MANY, by=bob)

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import Cluster
-from queues.models import Workload, WorkloadPriorityClass
+from queues.models import Workload, WorkloadEvent, WorkloadPriorityClass
 from tests.api_client import SchemaClient
 from tests.users import EPOCH
 
@@ -82,7 +82,24 @@ def test_priority_of_many(alice: SchemaClient, bob: SchemaClient, cluster: Clust
         assert alice.post(f"{URL}priority/", {"workloads": keys} | wrong).status_code == 400
 
 
-@pytest.mark.parametrize("verb", ["cancel", "hold", "release", "priority"])
+def test_requeue(bob: SchemaClient, cluster: Cluster, workloads: list[dict[str, str]]) -> None:
+    """Only what holds quota can stop and wait again, and only once."""
+    refused = bob.post(f"{URL}team-a/a/requeue/")
+    assert refused.status_code == 409
+    assert refused.json()["message"] == (
+        "Workload team-a/a cannot take requeue: It holds no quota, or is stopping already."
+    )
+    Workload.objects.filter(name="a").update(status="Admitted", quota_reserved_at=EPOCH, admitted_at=EPOCH)
+    assert bob.post(f"{URL}team-a/a/requeue/").status_code == 200
+    row = Workload.objects.get(name="a")
+    assert (row.requeue_requested_by, row.active) == ("bob", True)
+    event = WorkloadEvent.objects.get(reason="RequeueRequested")
+    assert (event.message, event.actor) == ("Requeued by bob", "bob")
+    many = bob.post(f"{URL}requeue/", {"workloads": workloads[:2]}).json()
+    assert [(key["name"], key["reason"]) for key in many["skipped"]] == [("a", "Conflict"), ("b", "Conflict")]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "hold", "release", "requeue", "priority"])
 def test_of_others(bob: SchemaClient, vera: SchemaClient, workloads: Any, verb: str) -> None:
     body = {"priority": 1} if verb == "priority" else None
     foreign = bob.post(f"{URL}team-b/c/{verb}/", body)
@@ -108,7 +125,7 @@ def test_many_at_once(alice: SchemaClient, workloads: list[dict[str, str]]) -> N
 
 
 def test_many_at_once_of_others(bob: SchemaClient, workloads: list[dict[str, str]]) -> None:
-    for verb in ("cancel", "hold", "release", "finish"):
+    for verb in ("cancel", "hold", "release", "requeue", "finish"):
         assert bob.post(f"{URL}{verb}/", {"workloads": workloads}).status_code == 403
     assert not Workload.objects.exclude(status="Pending", active=True).exists()
     assert bob.post(f"{URL}hold/", {"workloads": "a"}).status_code == 400

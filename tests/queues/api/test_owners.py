@@ -83,7 +83,7 @@ def test_the_image_of_another_one_is_not_to_be_replaced(bob: SchemaClient, dora:
     assert set(Workload.objects.values_list("submitted_by", flat=True)) == {"bob"}
 
 
-@pytest.mark.parametrize("verb", ["cancel", "hold", "release", "priority", "delete", "finish"])
+@pytest.mark.parametrize("verb", ["cancel", "hold", "release", "requeue", "priority", "delete", "finish"])
 def test_nor_is_it_to_be_ended(
     alice: SchemaClient, bob: SchemaClient, dora: SchemaClient, owned: None, verb: str
 ) -> None:

@@ -9,7 +9,7 @@ from gpus.models import Device, DeviceAllocation
 from gpus.services.cordon import close_device, close_node
 from gpus.services.counters import recount
 from queues.models import PodSet, Workload, WorkloadEvent
-from queues.services.workloads import record_finished
+from queues.services.workloads import record_finished, requeue
 from tests.engines import reasons, start, statuses
 from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
 
@@ -160,6 +160,26 @@ class TestDevices:
         assert [allocation.workload.name for allocation in held if allocation.workload] == ["large", "large"]
         assert held[0].device_uuid == before
         assert sorted(Device.objects.values_list("used_memory_mib", flat=True)) == [10_000, 10_000]
+
+    def test_who_is_requeued_stops_once_and_comes_back(self, gpus: Cluster) -> None:
+        for name in ("one", "waits"):
+            make_workload(gpus, name, self.GPU, priority=10 if name == "waits" else 0)
+        Workload.objects.filter(name="waits").update(active=False)
+        engine = start(gpus)
+        engine.run()
+        assert statuses() == {"one": "Admitted", "waits": "Pending"}
+        assert requeue(gpus, [("team", "one"), ("team", "waits"), ("team", "gone")], actor="alice") == [("team", "one")]
+        assert requeue(gpus, [("team", "one")], actor="bob") == []
+        engine.run()
+        row = Workload.objects.get(name="one")
+        assert row.eviction_counts == [{"reason": "RequeueRequested", "underlyingCause": "", "count": 1}]
+        assert (row.status, row.requeue_requested_by) == ("Admitted", "")
+        again = start(gpus)
+        for leader in (engine, again):
+            Workload.objects.filter(name="one").update(priority=row.priority + leader.epoch)
+        again.run()
+        assert Workload.objects.get(name="one").eviction_counts == row.eviction_counts
+        assert "Requeued by alice" in set(WorkloadEvent.objects.values_list("message", flat=True))
 
     def test_a_drained_device_is_emptied_and_a_drained_node_too(self, gpus: Cluster) -> None:
         make_node(gpus, "n2", [{}])

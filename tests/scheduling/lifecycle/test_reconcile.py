@@ -162,6 +162,16 @@ class TestStopPolicy:  # T57
         assert reason_of(step_of(suspended, 8).workload, ConditionType.REQUEUED) == ("True", restarted)
 
 
+class TestRequeue:
+    def test_who_is_asked_to_stops_and_queues_again(self) -> None:
+        evicted = step_of(admitted(), 5, requeue_requested_by="alice").workload
+        assert reason_of(evicted, ConditionType.EVICTED) == ("True", "RequeueRequested")
+        assert next_step(evicted, context(requeue_requested_by="alice"), 6) is None
+        released = step_of(evicted, 7, pods_stopped=True).workload
+        assert released.admission is None
+        assert reason_of(released, ConditionType.REQUEUED) == ("True", "RequeueRequested")
+
+
 class TestQueues:
     @pytest.mark.parametrize(
         ("changes", "reason", "said"),

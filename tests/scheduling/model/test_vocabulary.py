@@ -37,7 +37,7 @@ KUEUE: dict[type[StrEnum], str] = {
 }
 OURS = {
     PendingReason: {"WaitingForDevices", "WaitingForNodes", "PodGroupIncomplete"},
-    EvictionReason: {"DevicesNotAssigned", "Drained"},
+    EvictionReason: {"DevicesNotAssigned", "Drained", "RequeueRequested"},
     FinishedReason: {"Cancelled"},
 }
 

@@ -21,6 +21,12 @@ export const actionWords = (): Record<
     consequence: t`It goes back into its queue and waits for quota and devices.`,
     done: t`Released`,
   },
+  requeue: {
+    label: t`Requeue`,
+    icon: "refresh",
+    consequence: t`Its pods stop, and it waits in its queue again. If nobody is ahead of it, it may start again at once; Hold keeps it from that.`,
+    done: t`Requeued`,
+  },
   priority: {
     label: t`Change priority`,
     icon: "priority",

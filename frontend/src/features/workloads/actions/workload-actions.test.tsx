@@ -57,6 +57,8 @@ describe("what can be done", () => {
   it.each([
     [{ status: "Pending", active: true }, ["hold", "priority", "cancel"]],
     [{ status: "Pending", active: false }, ["release", "priority", "cancel"]],
+    [{ status: "Admitted", active: true }, ["hold", "requeue", "priority", "cancel"]],
+    [{ status: "Evicted", active: true }, ["hold", "priority", "cancel"]],
     [{ status: "Finished", active: true }, []],
   ] as const)("%o: %o", (workload, actions) => {
     expect(possibleActions(workload)).toEqual(actions);

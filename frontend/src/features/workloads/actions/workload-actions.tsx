@@ -17,7 +17,13 @@ import { PriorityClassSelect } from "./priority-class-select";
 /** What can be done to it now, in the order of the buttons. */
 export function possibleActions(workload: Pick<Workload, "status" | "active">): ActionKind[] {
   if (workload.status === "Finished") return [];
-  return [workload.active ? "hold" : "release", "priority", "cancel"];
+  const holdsQuota = workload.status === "Admitted" || workload.status === "QuotaReserved";
+  return [
+    workload.active ? "hold" : "release",
+    ...(workload.active && holdsQuota ? (["requeue"] as const) : []),
+    "priority",
+    "cancel",
+  ];
 }
 
 export function WorkloadActions({ workload }: { workload: Workload }) {

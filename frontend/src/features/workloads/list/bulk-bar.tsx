@@ -16,7 +16,7 @@ import { BulkResult } from "./bulk-result";
 import { type ManyResult, useBulkAction } from "./many-workloads";
 import type { Selection } from "./selection";
 
-const ACTIONS: ActionKind[] = ["hold", "release", "priority", "cancel"];
+const ACTIONS: ActionKind[] = ["hold", "release", "requeue", "priority", "cancel"];
 
 export interface BulkBarProps {
   selection: Selection;
