@@ -46,7 +46,7 @@ from scheduling.world import World
 
 _log = logging.getLogger(__name__)
 
-INTERVAL_SECONDS: Final = 0.25
+INTERVAL_SECONDS: Final = 0.15
 """The interval between frames with changes; longer if computing one takes long, so that it takes at most a tenth of
 the time."""
 HEARTBEAT_SECONDS: Final = 5.0
