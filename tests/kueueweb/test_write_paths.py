@@ -141,11 +141,13 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "workloads/{namespace}/{name}/hold/"): Write(again=codes(409)),
     ("post", "workloads/{namespace}/{name}/priority/"): Write({"priority_class": "usual"}),
     ("post", "workloads/{namespace}/{name}/release/"): Write(before="held", again=codes(409)),
+    ("post", "workloads/{namespace}/{name}/requeue/"): Write(before="reserved", again=codes(409)),
     ("post", "workloads/cancel/"): ENDED,
     ("post", "workloads/finish/"): Write(KEYS, again=codes(409, 404)),
     ("post", "workloads/hold/"): Write(KEYS, again=codes(409)),
     ("post", "workloads/priority/"): Write(KEYS | {"priority_class": "usual"}),
     ("post", "workloads/release/"): Write(KEYS, before="held", again=codes(409)),
+    ("post", "workloads/requeue/"): Write(KEYS, before="reserved", again=codes(409)),
 }  # fmt: skip
 for path, body in BODIES.items():
     OPERATIONS["put", path] = Write(body, before="made", again=codes(409, 412))

@@ -6682,14 +6682,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
+                     *           "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:04.681414Z",
+                     *           "created_at": "2026-11-23T06:37:45.519943Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -6783,12 +6783,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
+                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.681414Z",
+                     *       "created_at": "2026-11-23T06:37:45.519943Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -6893,12 +6893,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
+                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.681414Z",
+                     *       "created_at": "2026-11-23T06:37:45.519943Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7071,15 +7071,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
+                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:01:04.681414Z",
-                     *       "deletion_requested_at": "2026-11-23T06:01:12.420438Z",
+                     *       "created_at": "2026-11-23T06:37:45.519943Z",
+                     *       "deletion_requested_at": "2026-11-23T06:37:48.018657Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -7243,14 +7243,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "38227ab4-5955-4cc5-ba33-83890fb7216e",
+                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:04.681414Z",
+                     *       "created_at": "2026-11-23T06:37:45.519943Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7431,7 +7431,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 105,
-                     *           "at": "2026-11-23T06:01:10.159319Z",
+                     *           "at": "2026-11-23T06:37:47.443519Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7450,7 +7450,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-23T06:01:10.154018+00:00"
+                     *             "deletion_requested_at": "2026-11-23T06:37:47.440355+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -7647,9 +7647,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "SXPQ-QQJP",
+                     *       "user_code": "VXPD-QCXM",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=SXPQ-QQJP",
+                     *       "verification_uri_complete": "http://testserver/device?code=VXPD-QCXM",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -7769,7 +7769,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "SXPQ-QQJP",
+                     *       "user_code": "VXPD-QCXM",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -7994,10 +7994,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "5b9fffdf-a6dc-4528-881f-78de198c6775",
+                     *       "id": "aa2f4c6c-f70e-4dda-9d19-0cd022c840c6",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T06:01:06.026120Z",
+                     *       "expiry": "2027-02-21T06:37:45.940285Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8394,10 +8394,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "002305b0-00e9-477a-8465-be6d21b33b20",
+                     *       "id": "eef3e2bf-ecb4-481b-86b4-32ba7752632a",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-23T06:01:05.704819Z",
+                     *       "expiry": "2026-12-23T06:37:45.863493Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8628,10 +8628,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "b2f130be-81ff-4101-b8e9-82cc4353e006",
+                     *       "id": "451c9f2f-91f6-4bb8-a79c-1b4e3cdd5981",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T06:01:05.788496Z",
+                     *       "expiry": "2027-02-21T06:37:45.901021Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -8997,7 +8997,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 1.282132
+                     *             "lag_seconds": 0.397414
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9105,12 +9105,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
+                     *           "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T06:01:04.735641Z",
+                     *           "created_at": "2026-11-23T06:37:45.532156Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9192,7 +9192,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-23T06:01:07.276528Z"
+                     *               "last_transition_time": "2026-11-23T06:37:46.453910Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9323,12 +9323,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
+                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T06:01:04.735641Z",
+                     *       "created_at": "2026-11-23T06:37:45.532156Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9410,7 +9410,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:01:07.276528Z"
+                     *           "last_transition_time": "2026-11-23T06:37:46.453910Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9599,12 +9599,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
+                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:01:04.735641Z",
+                     *       "created_at": "2026-11-23T06:37:45.532156Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9686,7 +9686,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:01:04.743373Z"
+                     *           "last_transition_time": "2026-11-23T06:37:45.535541Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9896,13 +9896,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
+                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T06:01:04.735641Z",
-                     *       "deletion_requested_at": "2026-11-23T06:01:12.151577Z",
+                     *       "created_at": "2026-11-23T06:37:45.532156Z",
+                     *       "deletion_requested_at": "2026-11-23T06:37:47.954823Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9983,7 +9983,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:01:07.276528Z"
+                     *           "last_transition_time": "2026-11-23T06:37:46.453910Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10183,12 +10183,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
+                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T06:01:04.735641Z",
+                     *       "created_at": "2026-11-23T06:37:45.532156Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10270,7 +10270,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:01:07.276528Z"
+                     *           "last_transition_time": "2026-11-23T06:37:46.453910Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10762,7 +10762,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-23T06:01:00.946848Z"
+                     *           "created_at": "2026-11-23T06:37:44.345422Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10860,7 +10860,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T06:01:00.946848Z"
+                     *       "created_at": "2026-11-23T06:37:44.345422Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10969,7 +10969,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T06:01:00.946848Z"
+                     *       "created_at": "2026-11-23T06:37:44.345422Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11111,12 +11111,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
+                     *           "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T06:01:04.587879Z",
+                     *           "created_at": "2026-11-23T06:37:45.496764Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11252,12 +11252,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
+                     *       "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T06:01:04.587879Z",
+                     *       "created_at": "2026-11-23T06:37:45.496764Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11438,12 +11438,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
+                     *       "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:01:04.587879Z",
+                     *       "created_at": "2026-11-23T06:37:45.496764Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11811,12 +11811,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d723829b-d8c9-4f47-94c2-c5895942c98c",
+                     *       "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T06:01:04.587879Z",
+                     *       "created_at": "2026-11-23T06:37:45.496764Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12297,7 +12297,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-23T06:01:09.128901Z",
+                     *       "time": "2026-11-23T06:37:47.113356Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12483,14 +12483,14 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 6,
-                     *           "decided_at": "2026-11-23T06:01:10.045454Z",
+                     *           "id": 8,
+                     *           "decided_at": "2026-11-23T06:37:47.412932Z",
                      *           "epoch": 1,
-                     *           "cycle": 5,
+                     *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "again",
-                     *           "workload_uid": "8902cde0-707a-48d4-8353-030ab86a626f",
+                     *           "workload_uid": "d0b3618e-00cc-4ccf-9b70-d385912b85d1",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12520,7 +12520,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.037
+                     *             "waited_seconds": 0.01
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -12623,7 +12623,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-c3088",
+                     *           "workload": "ai-research/job-train-6a345",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -12634,7 +12634,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-23T06:01:09.028616Z",
+                     *           "created_at": "2026-11-23T06:37:47.090126Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13284,21 +13284,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-23T06:01:01.039511Z",
-                     *         "renewed_at": "2026-11-23T06:01:09.128901Z"
+                     *         "acquired_at": "2026-11-23T06:37:44.387376Z",
+                     *         "renewed_at": "2026-11-23T06:37:47.113356Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
-                     *         "count": 5,
-                     *         "p50_seconds": 0.005317595000633446,
-                     *         "p90_seconds": 0.010706970199316858,
-                     *         "longest_seconds": 0.01327272699927562,
+                     *         "count": 6,
+                     *         "p50_seconds": 0.0012619780004570202,
+                     *         "p90_seconds": 0.0017838525000115624,
+                     *         "longest_seconds": 0.0018992149998666719,
                      *         "last": {
-                     *           "id": 5,
+                     *           "id": 6,
                      *           "epoch": 1,
-                     *           "number": 5,
-                     *           "started_at": "2026-11-23T06:01:10.045454Z",
-                     *           "duration_seconds": 0.006858334999378712,
+                     *           "number": 6,
+                     *           "started_at": "2026-11-23T06:37:47.412932Z",
+                     *           "duration_seconds": 0.000894335000339197,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -13308,11 +13308,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T06:01:10.158283Z"
+                     *         "oldest_at": "2026-11-23T06:37:47.442458Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T06:01:09.028616Z",
+                     *         "oldest_at": "2026-11-23T06:37:47.090126Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -13717,157 +13717,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-23T05:01:00Z",
-                     *       "until": "2026-11-23T06:01:15Z",
+                     *       "since": "2026-11-23T05:37:45Z",
+                     *       "until": "2026-11-23T06:38:00Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795410060,
-                     *         1795410075,
-                     *         1795410090,
-                     *         1795410105,
-                     *         1795410120,
-                     *         1795410135,
-                     *         1795410150,
-                     *         1795410165,
-                     *         1795410180,
-                     *         1795410195,
-                     *         1795410210,
-                     *         1795410225,
-                     *         1795410240,
-                     *         1795410255,
-                     *         1795410270,
-                     *         1795410285,
-                     *         1795410300,
-                     *         1795410315,
-                     *         1795410330,
-                     *         1795410345,
-                     *         1795410360,
-                     *         1795410375,
-                     *         1795410390,
-                     *         1795410405,
-                     *         1795410420,
-                     *         1795410435,
-                     *         1795410450,
-                     *         1795410465,
-                     *         1795410480,
-                     *         1795410495,
-                     *         1795410510,
-                     *         1795410525,
-                     *         1795410540,
-                     *         1795410555,
-                     *         1795410570,
-                     *         1795410585,
-                     *         1795410600,
-                     *         1795410615,
-                     *         1795410630,
-                     *         1795410645,
-                     *         1795410660,
-                     *         1795410675,
-                     *         1795410690,
-                     *         1795410705,
-                     *         1795410720,
-                     *         1795410735,
-                     *         1795410750,
-                     *         1795410765,
-                     *         1795410780,
-                     *         1795410795,
-                     *         1795410810,
-                     *         1795410825,
-                     *         1795410840,
-                     *         1795410855,
-                     *         1795410870,
-                     *         1795410885,
-                     *         1795410900,
-                     *         1795410915,
-                     *         1795410930,
-                     *         1795410945,
-                     *         1795410960,
-                     *         1795410975,
-                     *         1795410990,
-                     *         1795411005,
-                     *         1795411020,
-                     *         1795411035,
-                     *         1795411050,
-                     *         1795411065,
-                     *         1795411080,
-                     *         1795411095,
-                     *         1795411110,
-                     *         1795411125,
-                     *         1795411140,
-                     *         1795411155,
-                     *         1795411170,
-                     *         1795411185,
-                     *         1795411200,
-                     *         1795411215,
-                     *         1795411230,
-                     *         1795411245,
-                     *         1795411260,
-                     *         1795411275,
-                     *         1795411290,
-                     *         1795411305,
-                     *         1795411320,
-                     *         1795411335,
-                     *         1795411350,
-                     *         1795411365,
-                     *         1795411380,
-                     *         1795411395,
-                     *         1795411410,
-                     *         1795411425,
-                     *         1795411440,
-                     *         1795411455,
-                     *         1795411470,
-                     *         1795411485,
-                     *         1795411500,
-                     *         1795411515,
-                     *         1795411530,
-                     *         1795411545,
-                     *         1795411560,
-                     *         1795411575,
-                     *         1795411590,
-                     *         1795411605,
-                     *         1795411620,
-                     *         1795411635,
-                     *         1795411650,
-                     *         1795411665,
-                     *         1795411680,
-                     *         1795411695,
-                     *         1795411710,
-                     *         1795411725,
-                     *         1795411740,
-                     *         1795411755,
-                     *         1795411770,
-                     *         1795411785,
-                     *         1795411800,
-                     *         1795411815,
-                     *         1795411830,
-                     *         1795411845,
-                     *         1795411860,
-                     *         1795411875,
-                     *         1795411890,
-                     *         1795411905,
-                     *         1795411920,
-                     *         1795411935,
-                     *         1795411950,
-                     *         1795411965,
-                     *         1795411980,
-                     *         1795411995,
-                     *         1795412010,
-                     *         1795412025,
-                     *         1795412040,
-                     *         1795412055,
-                     *         1795412070,
-                     *         1795412085,
-                     *         1795412100,
-                     *         1795412115,
-                     *         1795412130,
-                     *         1795412145,
-                     *         1795412160,
-                     *         1795412175,
-                     *         1795412190,
-                     *         1795412205,
-                     *         1795412220,
-                     *         1795412235,
-                     *         1795412250,
                      *         1795412265,
                      *         1795412280,
                      *         1795412295,
@@ -13961,7 +13814,154 @@ export interface operations {
                      *         1795413615,
                      *         1795413630,
                      *         1795413645,
-                     *         1795413660
+                     *         1795413660,
+                     *         1795413675,
+                     *         1795413690,
+                     *         1795413705,
+                     *         1795413720,
+                     *         1795413735,
+                     *         1795413750,
+                     *         1795413765,
+                     *         1795413780,
+                     *         1795413795,
+                     *         1795413810,
+                     *         1795413825,
+                     *         1795413840,
+                     *         1795413855,
+                     *         1795413870,
+                     *         1795413885,
+                     *         1795413900,
+                     *         1795413915,
+                     *         1795413930,
+                     *         1795413945,
+                     *         1795413960,
+                     *         1795413975,
+                     *         1795413990,
+                     *         1795414005,
+                     *         1795414020,
+                     *         1795414035,
+                     *         1795414050,
+                     *         1795414065,
+                     *         1795414080,
+                     *         1795414095,
+                     *         1795414110,
+                     *         1795414125,
+                     *         1795414140,
+                     *         1795414155,
+                     *         1795414170,
+                     *         1795414185,
+                     *         1795414200,
+                     *         1795414215,
+                     *         1795414230,
+                     *         1795414245,
+                     *         1795414260,
+                     *         1795414275,
+                     *         1795414290,
+                     *         1795414305,
+                     *         1795414320,
+                     *         1795414335,
+                     *         1795414350,
+                     *         1795414365,
+                     *         1795414380,
+                     *         1795414395,
+                     *         1795414410,
+                     *         1795414425,
+                     *         1795414440,
+                     *         1795414455,
+                     *         1795414470,
+                     *         1795414485,
+                     *         1795414500,
+                     *         1795414515,
+                     *         1795414530,
+                     *         1795414545,
+                     *         1795414560,
+                     *         1795414575,
+                     *         1795414590,
+                     *         1795414605,
+                     *         1795414620,
+                     *         1795414635,
+                     *         1795414650,
+                     *         1795414665,
+                     *         1795414680,
+                     *         1795414695,
+                     *         1795414710,
+                     *         1795414725,
+                     *         1795414740,
+                     *         1795414755,
+                     *         1795414770,
+                     *         1795414785,
+                     *         1795414800,
+                     *         1795414815,
+                     *         1795414830,
+                     *         1795414845,
+                     *         1795414860,
+                     *         1795414875,
+                     *         1795414890,
+                     *         1795414905,
+                     *         1795414920,
+                     *         1795414935,
+                     *         1795414950,
+                     *         1795414965,
+                     *         1795414980,
+                     *         1795414995,
+                     *         1795415010,
+                     *         1795415025,
+                     *         1795415040,
+                     *         1795415055,
+                     *         1795415070,
+                     *         1795415085,
+                     *         1795415100,
+                     *         1795415115,
+                     *         1795415130,
+                     *         1795415145,
+                     *         1795415160,
+                     *         1795415175,
+                     *         1795415190,
+                     *         1795415205,
+                     *         1795415220,
+                     *         1795415235,
+                     *         1795415250,
+                     *         1795415265,
+                     *         1795415280,
+                     *         1795415295,
+                     *         1795415310,
+                     *         1795415325,
+                     *         1795415340,
+                     *         1795415355,
+                     *         1795415370,
+                     *         1795415385,
+                     *         1795415400,
+                     *         1795415415,
+                     *         1795415430,
+                     *         1795415445,
+                     *         1795415460,
+                     *         1795415475,
+                     *         1795415490,
+                     *         1795415505,
+                     *         1795415520,
+                     *         1795415535,
+                     *         1795415550,
+                     *         1795415565,
+                     *         1795415580,
+                     *         1795415595,
+                     *         1795415610,
+                     *         1795415625,
+                     *         1795415640,
+                     *         1795415655,
+                     *         1795415670,
+                     *         1795415685,
+                     *         1795415700,
+                     *         1795415715,
+                     *         1795415730,
+                     *         1795415745,
+                     *         1795415760,
+                     *         1795415775,
+                     *         1795415790,
+                     *         1795415805,
+                     *         1795415820,
+                     *         1795415835,
+                     *         1795415850,
+                     *         1795415865
                      *       ],
                      *       "series": []
                      *     }
@@ -14055,14 +14055,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
+                     *           "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:07.064267Z",
+                     *           "created_at": "2026-11-23T06:37:46.318657Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -14169,12 +14169,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
+                     *       "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:07.064267Z",
+                     *       "created_at": "2026-11-23T06:37:46.318657Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14302,12 +14302,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
+                     *       "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:07.064267Z",
+                     *       "created_at": "2026-11-23T06:37:46.318657Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14649,14 +14649,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d064e0b1-e954-4182-9116-89b004ce56a0",
+                     *       "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:07.064267Z",
+                     *       "created_at": "2026-11-23T06:37:46.318657Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14830,12 +14830,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
+                     *           "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T06:01:04.846481Z",
+                     *           "created_at": "2026-11-23T06:37:45.569138Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -14850,7 +14850,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-23T06:01:04.863235Z"
+                     *               "last_transition_time": "2026-11-23T06:37:45.572319Z"
                      *             }
                      *           ]
                      *         }
@@ -14943,12 +14943,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
+                     *       "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.846481Z",
+                     *       "created_at": "2026-11-23T06:37:45.569138Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14963,7 +14963,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T06:01:04.863235Z"
+                     *           "last_transition_time": "2026-11-23T06:37:45.572319Z"
                      *         }
                      *       ]
                      *     }
@@ -15067,12 +15067,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
+                     *       "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.846481Z",
+                     *       "created_at": "2026-11-23T06:37:45.569138Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15087,7 +15087,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T06:01:04.863235Z"
+                     *           "last_transition_time": "2026-11-23T06:37:45.572319Z"
                      *         }
                      *       ]
                      *     }
@@ -15413,12 +15413,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
+                     *       "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.846481Z",
+                     *       "created_at": "2026-11-23T06:37:45.569138Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15433,7 +15433,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T06:01:04.863235Z"
+                     *           "last_transition_time": "2026-11-23T06:37:45.572319Z"
                      *         }
                      *       ]
                      *     }
@@ -15764,10 +15764,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
+                     *             "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-23T06:01:04Z"
+                     *             "creationTimestamp": "2026-11-23T06:37:45Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -15830,7 +15830,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-23T06:01:07Z"
+                     *                 "lastTransitionTime": "2026-11-23T06:37:46Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -15993,10 +15993,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "491ce1c6-1c32-41c4-bd72-ee500d872b85",
+                     *         "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-23T06:01:04Z"
+                     *         "creationTimestamp": "2026-11-23T06:37:45Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -16009,7 +16009,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-23T06:01:04Z"
+                     *             "lastTransitionTime": "2026-11-23T06:37:45Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16299,10 +16299,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "d0f015f3-850e-44d5-9f7c-9095638f02ce",
+                     *         "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-23T06:01:04Z"
+                     *         "creationTimestamp": "2026-11-23T06:37:45Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -16365,7 +16365,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-23T06:01:07Z"
+                     *             "lastTransitionTime": "2026-11-23T06:37:46Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16662,14 +16662,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
+                     *           "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:06.723577Z",
+                     *           "created_at": "2026-11-23T06:37:46.148844Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -16763,12 +16763,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
+                     *       "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.723577Z",
+                     *       "created_at": "2026-11-23T06:37:46.148844Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16873,12 +16873,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
+                     *       "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.723577Z",
+                     *       "created_at": "2026-11-23T06:37:46.148844Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17206,14 +17206,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4fdfa20c-c06e-45b0-b5f1-22ff55d54a3f",
+                     *       "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:06.723577Z",
+                     *       "created_at": "2026-11-23T06:37:46.148844Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17373,12 +17373,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
+                     *           "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:06.826753Z",
+                     *           "created_at": "2026-11-23T06:37:46.203557Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -17474,12 +17474,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
+                     *       "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.826753Z",
+                     *       "created_at": "2026-11-23T06:37:46.203557Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17587,12 +17587,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
+                     *       "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.826753Z",
+                     *       "created_at": "2026-11-23T06:37:46.203557Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17922,12 +17922,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6413d971-6320-4b35-bb55-00bd9bd5322f",
+                     *       "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:06.826753Z",
+                     *       "created_at": "2026-11-23T06:37:46.203557Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -18089,7 +18089,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
+                     *           "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -18098,7 +18098,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:02.328008Z",
+                     *           "created_at": "2026-11-23T06:37:44.865268Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -18189,7 +18189,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
+                     *       "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18197,7 +18197,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:02.328008Z",
+                     *       "created_at": "2026-11-23T06:37:44.865268Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18301,7 +18301,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
+                     *       "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18309,7 +18309,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:02.328008Z",
+                     *       "created_at": "2026-11-23T06:37:44.865268Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18634,7 +18634,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f551c5e2-8a59-43f5-acf5-e9773cf84f39",
+                     *       "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18643,7 +18643,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:02.328008Z",
+                     *       "created_at": "2026-11-23T06:37:44.865268Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18815,7 +18815,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-23T06:01:00.961123Z",
+                     *           "updated_at": "2026-11-23T06:37:44.354460Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -18935,7 +18935,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T06:01:00.961123Z",
+                     *       "updated_at": "2026-11-23T06:37:44.354460Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19085,7 +19085,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-c3088",
+                     *               "workload": "ai-research/job-train-6a345",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19124,7 +19124,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-c3088",
+                     *               "workload": "ai-research/job-train-6a345",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19355,7 +19355,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T06:01:00.961123Z",
+                     *       "updated_at": "2026-11-23T06:37:44.354460Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19846,7 +19846,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-23T06:01:08.074545Z"
+                     *           "created_at": "2026-11-23T06:37:46.858591Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19956,7 +19956,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-23T06:01:08.074545Z"
+                     *       "created_at": "2026-11-23T06:37:46.858591Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20215,7 +20215,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-23T06:01:08.074545Z"
+                     *       "created_at": "2026-11-23T06:37:46.858591Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20769,7 +20769,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-23T06:01:09.128901Z"
+                     *           "heartbeat_at": "2026-11-23T06:37:47.113356Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -20920,7 +20920,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-b3cc5",
+                     *           "name": "job-train-89eb2",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -21387,12 +21387,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
+                     *           "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:06.502459Z",
+                     *           "created_at": "2026-11-23T06:37:46.033834Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -21487,12 +21487,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
+                     *       "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.502459Z",
+                     *       "created_at": "2026-11-23T06:37:46.033834Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21599,12 +21599,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
+                     *       "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.502459Z",
+                     *       "created_at": "2026-11-23T06:37:46.033834Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21931,12 +21931,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1e1d167b-ea3e-4cea-8f78-68fb7da7dd36",
+                     *       "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:06.502459Z",
+                     *       "created_at": "2026-11-23T06:37:46.033834Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -22097,14 +22097,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
+                     *           "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:06.930373Z",
+                     *           "created_at": "2026-11-23T06:37:46.260198Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -22203,12 +22203,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
+                     *       "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.930373Z",
+                     *       "created_at": "2026-11-23T06:37:46.260198Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22321,12 +22321,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
+                     *       "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.930373Z",
+                     *       "created_at": "2026-11-23T06:37:46.260198Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22659,14 +22659,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "223b6294-5901-4ec5-899b-3bb28cbbc0cb",
+                     *       "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:06.930373Z",
+                     *       "created_at": "2026-11-23T06:37:46.260198Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22916,8 +22916,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-24T06:01:11.259069Z",
-                     *       "until": "2026-11-23T06:01:11.259069Z",
+                     *       "since": "2026-10-24T06:37:47.746730Z",
+                     *       "until": "2026-11-23T06:37:47.746730Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -22978,29 +22978,29 @@ export interface operations {
                      *       "rows": [
                      *         [
                      *           "research",
-                     *           5,
-                     *           0.067,
-                     *           0.251,
-                     *           0.337,
+                     *           6,
+                     *           0.011,
+                     *           0.058,
+                     *           0.082,
                      *           1,
                      *           0,
-                     *           0.997,
+                     *           0.07,
                      *           0,
-                     *           1,
-                     *           0.001
+                     *           2,
+                     *           0
                      *         ]
                      *       ],
                      *       "totals": {
-                     *         "started": 5,
-                     *         "wait_p50_seconds": 0.067,
-                     *         "wait_p90_seconds": 0.251,
-                     *         "wait_max_seconds": 0.337,
+                     *         "started": 6,
+                     *         "wait_p50_seconds": 0.011,
+                     *         "wait_p90_seconds": 0.058,
+                     *         "wait_max_seconds": 0.082,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.997,
+                     *         "run_mean_seconds": 0.07,
                      *         "preempted": 0,
-                     *         "evicted": 1,
-                     *         "device_hours": 0.001
+                     *         "evicted": 2,
+                     *         "device_hours": 0
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -23103,14 +23103,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
+                     *           "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:04.456917Z",
+                     *           "created_at": "2026-11-23T06:37:45.470296Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23242,12 +23242,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
+                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.456917Z",
+                     *       "created_at": "2026-11-23T06:37:45.470296Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23392,12 +23392,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
+                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.456917Z",
+                     *       "created_at": "2026-11-23T06:37:45.470296Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23575,15 +23575,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
+                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:01:04.456917Z",
-                     *       "deletion_requested_at": "2026-11-23T06:01:12.839959Z",
+                     *       "created_at": "2026-11-23T06:37:45.470296Z",
+                     *       "deletion_requested_at": "2026-11-23T06:37:48.143174Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -23785,14 +23785,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c55b18e9-00bf-43e3-95ae-ccc5a074ab64",
+                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:04.456917Z",
+                     *       "created_at": "2026-11-23T06:37:45.470296Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23991,14 +23991,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
+                     *           "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:07.173189Z",
+                     *           "created_at": "2026-11-23T06:37:46.381837Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -24097,12 +24097,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
+                     *       "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:07.173189Z",
+                     *       "created_at": "2026-11-23T06:37:46.381837Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24215,12 +24215,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
+                     *       "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:07.173189Z",
+                     *       "created_at": "2026-11-23T06:37:46.381837Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24554,14 +24554,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3607d527-9904-4c91-96f1-159a4761a4af",
+                     *       "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:07.173189Z",
+                     *       "created_at": "2026-11-23T06:37:46.381837Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24725,12 +24725,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "aad7de60-7d1f-4461-8ed4-d12f55bdd701",
+                     *           "uid": "aca51dc2-b782-4022-afee-1547b41daeb5",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T06:01:01.022250Z",
+                     *           "created_at": "2026-11-23T06:37:44.378675Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -24942,12 +24942,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eeb051e0-18b3-4082-8a35-2ae0a040e8eb",
+                     *       "uid": "8de4a050-0dea-435f-8ec7-2ecec7a1ca8c",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:05.240067Z",
+                     *       "created_at": "2026-11-23T06:37:45.689714Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25276,12 +25276,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eeb051e0-18b3-4082-8a35-2ae0a040e8eb",
+                     *       "uid": "8de4a050-0dea-435f-8ec7-2ecec7a1ca8c",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:05.240067Z",
+                     *       "created_at": "2026-11-23T06:37:45.689714Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25444,14 +25444,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
+                     *           "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:06.634327Z",
+                     *           "created_at": "2026-11-23T06:37:46.093657Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -25547,12 +25547,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
+                     *       "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.634327Z",
+                     *       "created_at": "2026-11-23T06:37:46.093657Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25662,12 +25662,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
+                     *       "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.634327Z",
+                     *       "created_at": "2026-11-23T06:37:46.093657Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25997,14 +25997,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b88ccc68-938b-4b2f-8a6e-180117a5dd87",
+                     *       "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:06.634327Z",
+                     *       "created_at": "2026-11-23T06:37:46.093657Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26172,7 +26172,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-23T06:01:07.985813Z"
+                     *           "updated_at": "2026-11-23T06:37:46.832516Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -26274,7 +26274,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T06:01:07.985813Z"
+                     *       "updated_at": "2026-11-23T06:37:46.832516Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26401,7 +26401,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T06:01:07.985813Z"
+                     *       "updated_at": "2026-11-23T06:37:46.832516Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26632,7 +26632,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-23T06:01:08.024392Z"
+                     *       "updated_at": "2026-11-23T06:37:46.847036Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26773,12 +26773,12 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 5,
+                     *           "id": 6,
                      *           "cluster_id": 1,
                      *           "epoch": 1,
-                     *           "number": 5,
-                     *           "started_at": "2026-11-23T06:01:10.045454Z",
-                     *           "duration_seconds": 0.006858334999378712,
+                     *           "number": 6,
+                     *           "started_at": "2026-11-23T06:37:47.412932Z",
+                     *           "duration_seconds": 0.000894335000339197,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -27059,7 +27059,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-23T06:01:05.495834Z"
+                     *       "created_at": "2026-11-23T06:37:45.788448Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -27298,10 +27298,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "ecabaf06-260d-43c5-89b7-e7f896645dee",
+                     *           "id": "82397165-792a-499a-b0b6-20b322a1d8f5",
                      *           "name": "nightly",
-                     *           "created": "2026-11-23T06:01:05.526489Z",
-                     *           "expiry": "2027-02-21T06:01:05.526179Z",
+                     *           "created": "2026-11-23T06:37:45.800164Z",
+                     *           "expiry": "2027-02-21T06:37:45.799889Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -27405,10 +27405,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "ecabaf06-260d-43c5-89b7-e7f896645dee",
+                     *       "id": "82397165-792a-499a-b0b6-20b322a1d8f5",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T06:01:05.526179Z",
+                     *       "expiry": "2027-02-21T06:37:45.799889Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -27749,7 +27749,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T06:01:11.018662Z",
+                     *       "since": "2026-11-22T06:37:47.685103Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -27958,14 +27958,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8187df25-507b-401d-a957-35f20bef7e33",
+                     *           "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:06.196590Z",
+                     *           "created_at": "2026-11-23T06:37:45.971811Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -28060,12 +28060,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8187df25-507b-401d-a957-35f20bef7e33",
+                     *       "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.196590Z",
+                     *       "created_at": "2026-11-23T06:37:45.971811Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28174,12 +28174,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8187df25-507b-401d-a957-35f20bef7e33",
+                     *       "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:06.196590Z",
+                     *       "created_at": "2026-11-23T06:37:45.971811Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28508,14 +28508,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8187df25-507b-401d-a957-35f20bef7e33",
+                     *       "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:06.196590Z",
+                     *       "created_at": "2026-11-23T06:37:45.971811Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28682,7 +28682,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-23T06:01:01.017471Z"
+                     *           "created_at": "2026-11-23T06:37:44.375703Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -28782,7 +28782,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T06:01:05.101415Z"
+                     *       "created_at": "2026-11-23T06:37:45.644343Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28907,7 +28907,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T06:01:05.101415Z"
+                     *       "created_at": "2026-11-23T06:37:45.644343Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29008,7 +29008,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T06:01:05.101415Z"
+                     *       "created_at": "2026-11-23T06:37:45.644343Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29135,10 +29135,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "51731c99-b5d7-4b8f-9e42-f475bd5dd210",
+                     *           "id": "aae1e4b2-e58e-4ea1-bd21-d1c11cd59552",
                      *           "name": "laptop",
-                     *           "created": "2026-11-23T06:01:05.405554Z",
-                     *           "expiry": "2027-02-21T06:01:05.405377Z",
+                     *           "created": "2026-11-23T06:37:45.749988Z",
+                     *           "expiry": "2027-02-21T06:37:45.749663Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -29349,12 +29349,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
+                     *           "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:01:04.943574Z",
+                     *           "created_at": "2026-11-23T06:37:45.595537Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -29447,12 +29447,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
+                     *       "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:04.943574Z",
+                     *       "created_at": "2026-11-23T06:37:45.595537Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -29557,12 +29557,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
+                     *       "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:01:04.943574Z",
+                     *       "created_at": "2026-11-23T06:37:45.595537Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -29887,12 +29887,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b9bb76a-a096-44da-a835-4496cdb0ba0f",
+                     *       "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:01:04.943574Z",
+                     *       "created_at": "2026-11-23T06:37:45.595537Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30094,7 +30094,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "505c138c-8613-43d9-bb3b-a633eebda6b0",
+                     *           "uid": "ba40d278-2176-4fca-a4a5-7cdc325077ed",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -30103,9 +30103,9 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-23T06:01:10.008898Z",
-                     *           "queued_at": "2026-11-23T06:01:10.008898Z",
-                     *           "quota_reserved_at": "2026-11-23T06:01:10.045454Z",
+                     *           "created_at": "2026-11-23T06:37:47.403072Z",
+                     *           "queued_at": "2026-11-23T06:37:47.403072Z",
+                     *           "quota_reserved_at": "2026-11-23T06:37:47.412932Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -30267,7 +30267,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "c5d5d3f1-359d-4e10-b42d-89d2f8b27855",
+                     *           "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -30402,7 +30402,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "c5d5d3f1-359d-4e10-b42d-89d2f8b27855",
+                     *       "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30411,10 +30411,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T06:01:08.776385Z",
-                     *       "queued_at": "2026-11-23T06:01:08.776385Z",
-                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
-                     *       "admitted_at": "2026-11-23T06:01:09.237872Z",
+                     *       "created_at": "2026-11-23T06:37:47.031198Z",
+                     *       "queued_at": "2026-11-23T06:37:47.031198Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
+                     *       "admitted_at": "2026-11-23T06:37:47.170424Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -30429,14 +30429,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T06:01:09.237872Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.170424Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30445,7 +30445,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1029.1029.2052",
+                     *       "resource_version": "1030.1030.2054",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30486,7 +30486,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:01:09.204713Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.152521Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30614,7 +30614,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "505c138c-8613-43d9-bb3b-a633eebda6b0",
+                     *       "uid": "ba40d278-2176-4fca-a4a5-7cdc325077ed",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -30623,9 +30623,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:01:10.008898Z",
-                     *       "queued_at": "2026-11-23T06:01:10.008898Z",
-                     *       "quota_reserved_at": "2026-11-23T06:01:10.045454Z",
+                     *       "created_at": "2026-11-23T06:37:47.403072Z",
+                     *       "queued_at": "2026-11-23T06:37:47.403072Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.412932Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30641,14 +30641,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:01:10.045454Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.412932Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:01:10.045454Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.412932Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30656,8 +30656,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-23T06:01:11.585170Z",
-                     *       "resource_version": "1050.1042.2084",
+                     *       "deletion_requested_at": "2026-11-23T06:37:47.817111Z",
+                     *       "resource_version": "1054.1046.2092",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -30698,7 +30698,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:01:10.045454Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.412932Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30863,7 +30863,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "c5d5d3f1-359d-4e10-b42d-89d2f8b27855",
+                     *       "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30872,9 +30872,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:01:08.776385Z",
-                     *       "queued_at": "2026-11-23T06:01:08.776385Z",
-                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
+                     *       "created_at": "2026-11-23T06:37:47.031198Z",
+                     *       "queued_at": "2026-11-23T06:37:47.031198Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30890,14 +30890,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30906,7 +30906,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1028.1026.2052",
+                     *       "resource_version": "1029.1027.2054",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30947,7 +30947,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:01:09.204713Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.152521Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31094,7 +31094,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
+                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31103,9 +31103,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:01:08.830827Z",
-                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
-                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
+                     *       "created_at": "2026-11-23T06:37:47.054369Z",
+                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31121,14 +31121,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31136,8 +31136,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-23T06:01:09.936559Z",
-                     *       "resource_version": "1039.1026.2052",
+                     *       "deletion_requested_at": "2026-11-23T06:37:47.384634Z",
+                     *       "resource_version": "1043.1027.2054",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31178,7 +31178,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31333,7 +31333,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-23T06:01:09.237872Z",
+                     *           "at": "2026-11-23T06:37:47.170424Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
@@ -31536,7 +31536,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
+                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31545,9 +31545,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:01:08.830827Z",
-                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
-                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
+                     *       "created_at": "2026-11-23T06:37:47.054369Z",
+                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31563,14 +31563,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31579,7 +31579,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1032.1026.2052",
+                     *       "resource_version": "1036.1027.2054",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31620,7 +31620,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32065,7 +32065,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
+                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32074,9 +32074,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:01:08.830827Z",
-                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
-                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
+                     *       "created_at": "2026-11-23T06:37:47.054369Z",
+                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32092,14 +32092,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32108,7 +32108,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1030.1026.2052",
+                     *       "resource_version": "1031.1027.2054",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32149,7 +32149,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32296,7 +32296,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "0f9cc727-7909-48ce-b4fb-0efaa2493123",
+                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32305,9 +32305,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:01:08.830827Z",
-                     *       "queued_at": "2026-11-23T06:01:08.830827Z",
-                     *       "quota_reserved_at": "2026-11-23T06:01:08.898066Z",
+                     *       "created_at": "2026-11-23T06:37:47.054369Z",
+                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32323,14 +32323,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32339,7 +32339,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1034.1026.2052",
+                     *       "resource_version": "1038.1027.2054",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32380,7 +32380,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:01:08.898066Z"
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32524,6 +32524,118 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 3,
+                     *       "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
+                     *       "namespace": "ai-research",
+                     *       "name": "evaluate",
+                     *       "queue_name": "research",
+                     *       "priority": 1000,
+                     *       "status": "Admitted",
+                     *       "active": true,
+                     *       "reason": "Admitted",
+                     *       "message": "The workload is admitted",
+                     *       "created_at": "2026-11-23T06:37:47.031198Z",
+                     *       "queued_at": "2026-11-23T06:37:47.031198Z",
+                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
+                     *       "admitted_at": "2026-11-23T06:37:47.170424Z",
+                     *       "evicted_at": null,
+                     *       "finished_at": null,
+                     *       "requeue_at": null,
+                     *       "submitted_by": "bob",
+                     *       "never_preempt": false,
+                     *       "maximum_execution_seconds": null,
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "conditions": [
+                     *         {
+                     *           "type": "QuotaReserved",
+                     *           "reason": "QuotaReserved",
+                     *           "status": "True",
+                     *           "message": "Quota reserved in ClusterQueue research",
+                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *         },
+                     *         {
+                     *           "type": "Admitted",
+                     *           "reason": "Admitted",
+                     *           "status": "True",
+                     *           "message": "The workload is admitted",
+                     *           "last_transition_time": "2026-11-23T06:37:47.170424Z"
+                     *         }
+                     *       ],
+                     *       "requeue_count": 0,
+                     *       "eviction_counts": [],
+                     *       "unhealthy_nodes": [],
+                     *       "push_error": "",
+                     *       "generation": 4,
+                     *       "deletion_requested_at": null,
+                     *       "resource_version": "1033.1030.2054",
+                     *       "cluster_queue": "research",
+                     *       "priority_class": "urgent",
+                     *       "cluster": "default",
+                     *       "owner": null,
+                     *       "pod_sets": [
+                     *         {
+                     *           "name": "main",
+                     *           "count": 2,
+                     *           "min_count": null,
+                     *           "requests": {
+                     *             "cpu": "4",
+                     *             "memory": "16Gi",
+                     *             "nvidia.com/gpu": "1",
+                     *             "nvidia.com/gpumem": "20000"
+                     *           },
+                     *           "admitted_count": 2,
+                     *           "flavors": {
+                     *             "cpu": "a100",
+                     *             "memory": "a100",
+                     *             "nvidia.com/gpu": "a100",
+                     *             "nvidia.com/gpumem": "a100"
+                     *           },
+                     *           "resource_usage": {
+                     *             "cpu": "8",
+                     *             "memory": "32Gi",
+                     *             "nvidia.com/gpu": "2",
+                     *             "nvidia.com/gpumem": "40000"
+                     *           },
+                     *           "topology_request": {},
+                     *           "topology_assignment": null,
+                     *           "reclaimable_count": 0,
+                     *           "node_selector": {}
+                     *         }
+                     *       ],
+                     *       "admission_checks": [
+                     *         {
+                     *           "name": "billing",
+                     *           "state": "Ready",
+                     *           "message": "Paid for.",
+                     *           "retry_count": 0,
+                     *           "last_transition_time": "2026-11-23T06:37:47.152521Z"
+                     *         }
+                     *       ],
+                     *       "devices": [
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 0,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-6",
+                     *           "node": "gpu-1"
+                     *         },
+                     *         {
+                     *           "pod_set": "main",
+                     *           "replica": 1,
+                     *           "container": "main",
+                     *           "memory_mib": 20000,
+                     *           "cores_percent": 0,
+                     *           "uuid": "GPU-5",
+                     *           "node": "gpu-1"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
@@ -33565,6 +33677,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "workloads": [
+                 *         {
+                 *           "namespace": "ai-research",
+                 *           "name": "evaluate"
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["KeysRequest"];
             };
         };
@@ -33574,6 +33696,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "changed": [
+                     *         {
+                     *           "namespace": "ai-research",
+                     *           "name": "evaluate"
+                     *         }
+                     *       ],
+                     *       "skipped": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Changed"];
                 };
             };

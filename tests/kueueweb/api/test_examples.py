@@ -371,6 +371,7 @@ def workloads(day: Day, settle: Callable[[], None]) -> None:
     day.call("post", "workloads/{namespace}/{name}/priority/", urgent, namespace=NAMESPACE, name="sweep", by=bob)
     day.call("post", "workloads/priority/", MANY | urgent, by=bob)
     day.call("post", "workloads/{namespace}/{name}/requeue/", namespace=NAMESPACE, name="evaluate", by=bob)
+    settle()
     day.call("post", "workloads/requeue/", MANY, by=bob)
     for verb in ("hold", "release"):
         day.call("post", "workloads/{namespace}/{name}/" + verb + "/", namespace=NAMESPACE, name="sweep", by=bob)
