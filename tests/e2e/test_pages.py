@@ -64,7 +64,7 @@ def test_all_clusters_have_a_line_and_lists_say_whose_a_row_is(
         listed = page.get_by_role("table", name=table, exact=True)
         expect(listed.get_by_role("columnheader", name="Cluster", exact=True)).to_be_visible()
         expect(listed.get_by_role("row").filter(has_text="default").first).to_be_visible()
-    pages.get_by_role("link", name="Reports").click()
+    pages.get_by_role("link", name="Cluster", exact=True).click()
     expect(page.get_by_text("This page shows one cluster")).to_be_visible()
     pages.get_by_role("link", name="Workloads").click()
     workloads = page.get_by_role("table", name="Workloads")
