@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.e2e.conftest import Api
 
@@ -41,3 +41,15 @@ def test_it_says_so_when_nothing_is_heard_any_more(page: Page, log_in: Callable[
     expect(live(page)).not_to_have_text("Live")
     page.context.set_offline(False)
     expect(live(page)).to_have_text("Live")
+
+
+def test_a_first_visit_loads_at_most_250_kb_of_scripts(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    scripts: list[Request] = []
+    page.on("requestfinished", lambda request: scripts.append(request) if request.resource_type == "script" else None)
+    page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+    page.goto("/")
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
+    expect(live(page)).to_have_text("Live")
+    assert len(scripts) > 10
+    assert sum(request.sizes()["responseBodySize"] for request in list(scripts)) <= 250_000

@@ -1,9 +1,19 @@
+import { Skeleton } from "@mantine/core";
+import { lazy, Suspense } from "react";
 import { useIsSeveral } from "@/api/cluster";
-import { ClustersPage } from "@/features/clusters/clusters-page";
 import { ClusterHistory } from "@/features/history/cluster-history";
 import { OverviewPage } from "@/features/overview/overview-page";
 
+const ClustersPage = lazy(async () => ({
+  default: (await import("@/features/clusters/clusters-page")).ClustersPage,
+}));
+
 /** Of one cluster its overview, of several a line for each. */
 export function OverviewRoute() {
-  return useIsSeveral() ? <ClustersPage /> : <OverviewPage history={<ClusterHistory />} />;
+  if (!useIsSeveral()) return <OverviewPage history={<ClusterHistory />} />;
+  return (
+    <Suspense fallback={<Skeleton height={320} />}>
+      <ClustersPage />
+    </Suspense>
+  );
 }

@@ -64,6 +64,14 @@ class FakeEnvironment implements LiveEnvironment {
     }
     this.clock = until;
   }
+  /** Lets time pass while the page can run nothing: timers come late. */
+  freeze(ms: number): void {
+    this.clock += ms;
+    for (const [number, timer] of [...this.timers].filter(([, each]) => each.due <= this.clock)) {
+      this.timers.delete(number);
+      timer.callback();
+    }
+  }
   paint(): number {
     const due = this.paints;
     this.paints = [];
@@ -207,6 +215,23 @@ describe("freshness", () => {
     expect(silent.closed).toBe(true);
     environment.advance(500);
     expect(environment.sockets).toHaveLength(2);
+  });
+
+  it("reads what came while the page was busy before it calls its numbers stale", () => {
+    snapshot(1, {});
+    environment.freeze(STALE_AFTER_MS + 5_000);
+    expect(live.getState().status).toBe("live");
+    receive({ type: "heartbeat", sequence: 1 });
+    environment.advance(2_000);
+    expect(live.getState().status).toBe("live");
+    expect(environment.sockets).toHaveLength(1);
+  });
+
+  it("turns stale a second after the page woke up if nothing had come", () => {
+    snapshot(1, {});
+    environment.freeze(STALE_AFTER_MS + 5_000);
+    environment.advance(1_000);
+    expect(live.getState()).toMatchObject({ status: "stale", staleSince: START });
   });
 
   it("turns stale when frames come but the scheduler's clock stands", () => {

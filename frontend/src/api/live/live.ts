@@ -12,6 +12,8 @@ import { applyDelta, parseFrame } from "./live-data";
 import { LiveHistory } from "./live-history";
 
 export const STALE_AFTER_MS = 12_000;
+/** How long frames that wait in a page that was busy or asleep have to be read, before it calls its numbers stale. */
+const CATCH_UP_MS = 1_000;
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 20_000;
 /** Close codes of the server that no other try will change: not logged in, no right, no such cluster. */
@@ -239,8 +241,16 @@ export class LiveConnection {
   }
 
   private armWatchdog(age = 0): void {
+    const due = this.environment.now() + STALE_AFTER_MS - age;
+    this.watch(STALE_AFTER_MS - age, () => {
+      if (this.environment.now() < due + CATCH_UP_MS) this.silenceTooLong();
+      else this.watch(CATCH_UP_MS, () => this.silenceTooLong());
+    });
+  }
+
+  private watch(ms: number, callback: () => void): void {
     if (this.watchdog !== null) this.environment.clearTimer(this.watchdog);
-    this.watchdog = this.environment.setTimer(() => this.silenceTooLong(), STALE_AFTER_MS - age);
+    this.watchdog = this.environment.setTimer(callback, ms);
   }
 
   private clearTimers(): void {
