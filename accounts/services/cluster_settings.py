@@ -11,6 +11,7 @@ from accounts.events import request_push, wake_scheduler
 from accounts.exceptions import Conflict, MirroredFromCluster, NotFound
 from accounts.models import Cluster, ClusterMode, DeviceBinding
 from accounts.services.apply_result import Action
+from accounts.services.precondition import Precondition
 from scheduling.manifest import LocatedError, ObjectMeta
 
 CONFIGURATION_NAME: Final = "default"
@@ -119,9 +120,15 @@ def apply_configuration(
     return action
 
 
-def delete_configuration(cluster: Cluster) -> None:
-    """Back to Kueue's defaults."""
+def delete_configuration(cluster: Cluster, *, precondition: Precondition | None = None) -> bool:
+    """Back to Kueue's defaults; whether there was a Configuration. Raises `PreconditionFailed`."""
+    row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+    if not row.configuration:
+        return False
+    if precondition is not None:
+        precondition.check("Configuration", CONFIGURATION_NAME, content_version(row.configuration))
     _store(cluster, configuration={}, configuration_applied_set="")
+    return True
 
 
 def apply_device_plugin(
@@ -152,12 +159,15 @@ def apply_device_plugin(
     return Action.UNCHANGED if before["manifest"] == objects[key]["manifest"] else Action.CONFIGURED
 
 
-def delete_device_plugin(cluster: Cluster, key: str) -> bool:
-    """Remove one ConfigMap of the device plugin; whether it was there."""
+def delete_device_plugin(cluster: Cluster, key: str, *, precondition: Precondition | None = None) -> bool:
+    """Remove one ConfigMap of the device plugin; whether it was there. Raises `PreconditionFailed`."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     objects = dict(row.device_plugin_configuration.get("objects") or {})
-    if objects.pop(key, None) is None:
+    found = objects.pop(key, None)
+    if found is None:
         return False
+    if precondition is not None:
+        precondition.check("ConfigMap", key, content_version(found["manifest"]))
     _store_objects(cluster, objects)
     return True
 

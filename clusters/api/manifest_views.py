@@ -6,7 +6,7 @@ from typing import IO, Any, cast
 import orjson
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers, status
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
@@ -17,10 +17,20 @@ from rest_framework.settings import api_settings
 
 from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
+from accounts.api.if_match import if_match
 from accounts.api.scope import DRY_RUN, ClusterView
-from accounts.exceptions import InvalidRequest
+from accounts.exceptions import InvalidRequest, PreconditionFailed
 from accounts.services.apply_result import Action
-from clusters.manifests import ApplyResult, apply_manifests, delete_manifest, get_manifests, kind_named, to_yaml
+from accounts.services.precondition import etag
+from clusters.manifests import (
+    ApplyResult,
+    apply_manifests,
+    delete_manifest,
+    get_manifests,
+    has_version,
+    kind_named,
+    to_yaml,
+)
 from queues.api.filters import query_text
 from queues.manifests.documents import MAX_BYTES
 from queues.services.visibility import Reader
@@ -150,6 +160,19 @@ class MarkedSerializer(serializers.Serializer[Any]):
     message = serializers.CharField(help_text="What holds it.")
 
 
+_IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="Of configuration: the ETag of what was read, its resourceVersion in quotes; 412 if it has changed.",
+)
+_DELETED = {
+    204: None,
+    202: MarkedSerializer,
+    412: OpenApiResponse(OpenApiTypes.OBJECT, "It has changed since it was read; `current` is the present manifest."),
+}
+
+
 class _ManifestsOutView(ClusterView):
     serializer_class = ApplyResultSerializer
     writes_what_is_mirrored = False  # delete_manifest knows which of its kinds are
@@ -169,10 +192,11 @@ class _ManifestsOutView(ClusterView):
             reader = Reader(self.access, self.cluster)
             seen = (manifest for manifest in manifests if self.access.sees(manifest["metadata"]["namespace"]))
             manifests = [reader.manifest(manifest) for manifest in seen]
+        tag = {"ETag": etag(manifests[0]["metadata"]["resourceVersion"])} if name and has_version(found) else {}
         if _wants_json(self.request):
             body = manifests[0] if name else {"apiVersion": "v1", "kind": "List", "items": manifests}
-            return HttpResponse(orjson.dumps(body, default=str), content_type=_JSON)
-        return HttpResponse(to_yaml(manifests), content_type=f"{_YAML}; charset=utf-8")
+            return HttpResponse(orjson.dumps(body, default=str), content_type=_JSON, headers=tag)
+        return HttpResponse(to_yaml(manifests), content_type=f"{_YAML}; charset=utf-8", headers=tag)
 
     def remove(self, kind: str, namespace: str = "", name: str = "") -> Response:
         """204, or 202 and what holds the object: it goes when nothing does any more."""
@@ -182,7 +206,14 @@ class _ManifestsOutView(ClusterView):
             raise InvalidRequest(f"A {found.name} has {'a' if found.namespaced else 'no'} namespace: {rule}.")
         if found.namespaced and not self.access.may_in_tree(found.name):
             self.require("view", found.name, namespace, name)
-        waiting = delete_manifest(self.cluster, found, namespace, name, access=self.access)
+        precondition = if_match(self.request)
+        try:
+            waiting = delete_manifest(
+                self.cluster, found, namespace, name, access=self.access, precondition=precondition
+            )
+        except PreconditionFailed as error:
+            error.current = next(iter(get_manifests(self.cluster, kind, name, namespace or None)), None)
+            raise
         if not waiting:
             return Response(status=status.HTTP_204_NO_CONTENT)
         return Response({"message": waiting}, status.HTTP_202_ACCEPTED)
@@ -205,7 +236,7 @@ class ManifestView(_ManifestsOutView):
         """An object that has no namespace, with its status, as a manifest that applies again unchanged."""
         return self.manifests(kind, name=name)
 
-    @extend_schema(operation_id="manifests_destroy", responses={204: None, 202: MarkedSerializer})
+    @extend_schema(operation_id="manifests_destroy", parameters=[_IF_MATCH], responses=_DELETED)
     def delete(self, request: Request, kind: str, name: str) -> Response:
         """Delete an object that has no namespace; the Configuration, which has no name either, is called `default`."""
         return self.remove(kind, name=name)
@@ -219,7 +250,7 @@ class NamespacedManifestView(_ManifestsOutView):
         """An object of a namespace, with its status, as a manifest that applies again unchanged."""
         return self.manifests(kind, namespace, name)
 
-    @extend_schema(operation_id="manifests_destroy_namespaced", responses={204: None, 202: MarkedSerializer})
+    @extend_schema(operation_id="manifests_destroy_namespaced", parameters=[_IF_MATCH], responses=_DELETED)
     def delete(self, request: Request, kind: str, namespace: str, name: str) -> Response:
         """Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make."""
         return self.remove(kind, namespace, name)

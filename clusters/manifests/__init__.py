@@ -3,7 +3,7 @@
 from clusters.manifests.apply import ApplyResult, apply_documents, apply_manifests
 from clusters.manifests.delete import delete_manifest
 from clusters.manifests.get import get_manifests, to_yaml
-from clusters.manifests.kinds import kind_named
+from clusters.manifests.kinds import has_version, kind_named
 
 __all__ = [
     "ApplyResult",
@@ -11,6 +11,7 @@ __all__ = [
     "apply_manifests",
     "delete_manifest",
     "get_manifests",
+    "has_version",
     "kind_named",
     "to_yaml",
 ]

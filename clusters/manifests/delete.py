@@ -7,14 +7,16 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.exceptions import NotFound
+from accounts.exceptions import InvalidRequest, NotFound
 from accounts.kinds.declaration import ManifestKind
 from accounts.models import Cluster
 from accounts.services import cluster_settings
 from accounts.services.access import Access
 from accounts.services.cluster_settings import require_not_mirrored
+from accounts.services.precondition import Precondition
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.apply import OURS
+from clusters.manifests.kinds import SETTINGS
 from gpus.models import Node
 from gpus.services.node_manifests import delete_nodes
 from queues.kinds import KINDS as CONFIGURATION_KINDS
@@ -27,10 +29,19 @@ from queues.services.workloads import delete_workloads
 _STOPPING: Final = "holds quota: it goes when its pods have stopped"
 
 
-def delete_manifest(cluster: Cluster, kind: ManifestKind, namespace: str, name: str, *, access: Access) -> str:
+def delete_manifest(
+    cluster: Cluster,
+    kind: ManifestKind,
+    namespace: str,
+    name: str,
+    *,
+    access: Access,
+    precondition: Precondition | None = None,
+) -> str:
     """Delete an object, now or as soon as nothing holds it. Returns what holds it in words, empty when it is gone.
 
-    Raises `NotFound`, `NotPermitted` and `MirroredFromCluster`.
+    `precondition` names the resourceVersion that was read. Raises `NotFound`, `NotPermitted`, `PreconditionFailed`,
+    `MirroredFromCluster`, and `InvalidRequest` for a precondition on what is no configuration.
     """
     if not access.may_in_tree(kind.name):
         access.require("submit", kind.name, namespace)
@@ -38,22 +49,29 @@ def delete_manifest(cluster: Cluster, kind: ManifestKind, namespace: str, name: 
         require_not_mirrored(cluster)
     key = f"{namespace}/{name}" if namespace else name
     with transaction.atomic():
-        waiting = _delete(cluster, kind, namespace, name, access)
+        waiting = _delete(cluster, kind, namespace, name, access, precondition)
         if waiting is None:
             raise NotFound(f"There is no {kind.name} {key} in cluster {cluster.name}.")
     return waiting
 
 
-def _delete(cluster: Cluster, kind: ManifestKind, namespace: str, name: str, access: Access) -> str | None:
+def _delete(
+    cluster: Cluster, kind: ManifestKind, namespace: str, name: str, access: Access, precondition: Precondition | None
+) -> str | None:
     """None where there is no such object."""
     if kind.name in CONFIGURATION_KINDS:
         require_below(access, cluster, [(kind.name, namespace, name)])
-        return delete_object(cluster, kind.name, name, namespace, actor=access.username)
+        return delete_object(cluster, kind.name, name, namespace, actor=access.username, precondition=precondition)
+    if kind.name in SETTINGS:
+        return _delete_settings(cluster, namespace, name, precondition)
+    if precondition is not None:
+        raise InvalidRequest(
+            f"If-Match: Forbidden for {kind.name}: what runs changes by itself. Only configuration is deleted on the "
+            "condition that it is as it was read. Leave the header out."
+        )
     if kind.name in JOB_KINDS:
         return _delete_job(cluster, kind.name, namespace, name, access)
-    return {"Workload": _delete_workload, "Node": _delete_node}.get(kind.name, _delete_settings)(
-        cluster, namespace, name, access
-    )
+    return {"Workload": _delete_workload, "Node": _delete_node}[kind.name](cluster, namespace, name, access)
 
 
 def _delete_job(cluster: Cluster, kind: str, namespace: str, name: str, access: Access) -> str | None:
@@ -78,11 +96,13 @@ def _delete_node(cluster: Cluster, namespace: str, name: str, access: Access) ->
     return "" if delete_nodes(cluster.pk, [name], timezone.now()) else "slices of its devices are held"
 
 
-def _delete_settings(cluster: Cluster, namespace: str, name: str, access: Access) -> str | None:
+def _delete_settings(cluster: Cluster, namespace: str, name: str, precondition: Precondition | None) -> str | None:
     """A ConfigMap of the device plugin, or the Configuration, which has no name."""
     if namespace:
-        return "" if cluster_settings.delete_device_plugin(cluster, f"{namespace}/{name}") else None
-    if not Cluster.objects.get(pk=cluster.pk).configuration:
+        key = f"{namespace}/{name}"
+        was_there = cluster_settings.delete_device_plugin(cluster, key, precondition=precondition)
+    elif name != cluster_settings.CONFIGURATION_NAME:
         return None
-    cluster_settings.delete_configuration(cluster)
-    return ""
+    else:
+        was_there = cluster_settings.delete_configuration(cluster, precondition=precondition)
+    return "" if was_there else None

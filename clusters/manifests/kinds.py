@@ -74,6 +74,9 @@ def _read_config_map(top: FieldReader, version: str) -> Any:
 _CONFIGURATION: Final = ("config.kueue.x-k8s.io/v1beta2", "config.kueue.x-k8s.io/v1beta1")
 _WORKLOAD: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 
+SETTINGS: Final = ("Configuration", "ConfigMap")
+"""Configuration that is no row of its own but belongs to its cluster's."""
+
 KINDS: Final[Mapping[str, ManifestKind]] = {
     kind.name: kind
     for kind in (
@@ -87,6 +90,11 @@ KINDS: Final[Mapping[str, ManifestKind]] = {
         ),
     )
 }
+
+
+def has_version(kind: ManifestKind) -> bool:
+    """Whether its objects are configuration, so that a write of them may name the resourceVersion that was read."""
+    return kind.name in CONFIGURATION_KINDS or kind.name in SETTINGS
 
 
 def group_of(api_version: str) -> str:

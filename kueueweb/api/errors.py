@@ -95,8 +95,14 @@ def _refusal(error: queues.KueuewebError) -> Response:
     elif isinstance(error, queues.PreconditionFailed | queues.PreconditionRequired):
         body["current"] = error.current
         if error.current is not None:
-            headers["ETag"] = etag(error.current["generation"])
+            headers["ETag"] = etag(_version_of(error.current))
     return Response(body, _status(error), headers=headers)
+
+
+def _version_of(current: Mapping[str, Any]) -> int | str:
+    """Of a row its generation, of a manifest its resourceVersion, which is the same."""
+    version: int | str = current["metadata"]["resourceVersion"] if "metadata" in current else current["generation"]
+    return version
 
 
 def located(error: LocatedError) -> dict[str, Any]:

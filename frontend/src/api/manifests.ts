@@ -57,6 +57,8 @@ export interface ObjectReference {
   name: string;
 }
 
+export type DeletableReference = ObjectReference & { kind: ObjectKind };
+
 /** An object that somebody edits. `version` is what it was when it was read; null for one that is to be new. */
 export interface EditedObject {
   manifest: Manifest;
@@ -204,14 +206,18 @@ const COLLECTIONS: Record<ObjectKind, string> = {
   ResourceFlavor: "resource-flavors",
 };
 
-/** Deletes an object. Answers whether it is gone: false while something still holds it. */
-export function useDeleteObject(cluster: string) {
+/**
+ * Deletes an object while it is still of the version that was read; a 412 otherwise. Answers whether it is gone: false
+ * while something still holds it.
+ */
+export function useDeleteObject(cluster: string, { kind, namespace = "", name }: DeletableReference) {
   const renew = useRenewal();
   return useMutation({
-    mutationFn: async ({ kind, namespace = "", name }: ObjectReference & { kind: ObjectKind }) => {
+    mutationFn: async (version: string) => {
       const path = [namespace, name].filter(Boolean).map(encodeURIComponent).join("/");
       const where = address(`${COLLECTIONS[kind]}/${path}/`, { cluster });
-      const answer = await send(new Request(where, { method: "DELETE" }));
+      const headers = { "If-Match": `"${version}"` };
+      const answer = await send(new Request(where, { method: "DELETE", headers }));
       return answer.status === 204;
     },
     onSuccess: renew,

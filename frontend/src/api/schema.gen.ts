@@ -6682,14 +6682,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
+                     *           "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:45.519943Z",
+                     *           "created_at": "2026-11-23T08:59:22.328070Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -6783,12 +6783,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
+                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.519943Z",
+                     *       "created_at": "2026-11-23T08:59:22.328070Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -6893,12 +6893,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
+                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.519943Z",
+                     *       "created_at": "2026-11-23T08:59:22.328070Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7071,15 +7071,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
+                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:37:45.519943Z",
-                     *       "deletion_requested_at": "2026-11-23T06:37:48.018657Z",
+                     *       "created_at": "2026-11-23T08:59:22.328070Z",
+                     *       "deletion_requested_at": "2026-11-23T08:59:30.751058Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -7243,14 +7243,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0efb933c-11ad-4a1a-870c-b4de21ee6a4b",
+                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:45.519943Z",
+                     *       "created_at": "2026-11-23T08:59:22.328070Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7431,7 +7431,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 105,
-                     *           "at": "2026-11-23T06:37:47.443519Z",
+                     *           "at": "2026-11-23T08:59:28.581408Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7450,7 +7450,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-23T06:37:47.440355+00:00"
+                     *             "deletion_requested_at": "2026-11-23T08:59:28.573678+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -7647,9 +7647,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "VXPD-QCXM",
+                     *       "user_code": "SVXH-TXDP",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=VXPD-QCXM",
+                     *       "verification_uri_complete": "http://testserver/device?code=SVXH-TXDP",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -7769,7 +7769,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "VXPD-QCXM",
+                     *       "user_code": "SVXH-TXDP",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -7994,10 +7994,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "aa2f4c6c-f70e-4dda-9d19-0cd022c840c6",
+                     *       "id": "90224961-9feb-406d-9db2-0e6229a629df",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T06:37:45.940285Z",
+                     *       "expiry": "2027-02-21T08:59:23.673077Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8394,10 +8394,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "eef3e2bf-ecb4-481b-86b4-32ba7752632a",
+                     *       "id": "6549efad-478d-47b9-a2f6-d917c02baa86",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-23T06:37:45.863493Z",
+                     *       "expiry": "2026-12-23T08:59:23.125373Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8628,10 +8628,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "451c9f2f-91f6-4bb8-a79c-1b4e3cdd5981",
+                     *       "id": "81ab2270-80b3-4658-8495-7fc986f2dc68",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T06:37:45.901021Z",
+                     *       "expiry": "2027-02-21T08:59:23.252736Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -8997,7 +8997,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 0.397414
+                     *             "lag_seconds": 0.920034
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9105,12 +9105,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
+                     *           "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T06:37:45.532156Z",
+                     *           "created_at": "2026-11-23T08:59:22.353574Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9192,7 +9192,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-23T06:37:46.453910Z"
+                     *               "last_transition_time": "2026-11-23T08:59:25.518589Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9323,12 +9323,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
+                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T06:37:45.532156Z",
+                     *       "created_at": "2026-11-23T08:59:22.353574Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9410,7 +9410,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:37:46.453910Z"
+                     *           "last_transition_time": "2026-11-23T08:59:25.518589Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9599,12 +9599,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
+                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:37:45.532156Z",
+                     *       "created_at": "2026-11-23T08:59:22.353574Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9686,7 +9686,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:37:45.535541Z"
+                     *           "last_transition_time": "2026-11-23T08:59:22.361141Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9896,13 +9896,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
+                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T06:37:45.532156Z",
-                     *       "deletion_requested_at": "2026-11-23T06:37:47.954823Z",
+                     *       "created_at": "2026-11-23T08:59:22.353574Z",
+                     *       "deletion_requested_at": "2026-11-23T08:59:30.385927Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9983,7 +9983,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:37:46.453910Z"
+                     *           "last_transition_time": "2026-11-23T08:59:25.518589Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10183,12 +10183,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
+                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T06:37:45.532156Z",
+                     *       "created_at": "2026-11-23T08:59:22.353574Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10270,7 +10270,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T06:37:46.453910Z"
+                     *           "last_transition_time": "2026-11-23T08:59:25.518589Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10762,7 +10762,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-23T06:37:44.345422Z"
+                     *           "created_at": "2026-11-23T08:59:19.576217Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10860,7 +10860,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T06:37:44.345422Z"
+                     *       "created_at": "2026-11-23T08:59:19.576217Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10969,7 +10969,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T06:37:44.345422Z"
+                     *       "created_at": "2026-11-23T08:59:19.576217Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11111,12 +11111,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
+                     *           "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T06:37:45.496764Z",
+                     *           "created_at": "2026-11-23T08:59:22.279504Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11252,12 +11252,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
+                     *       "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T06:37:45.496764Z",
+                     *       "created_at": "2026-11-23T08:59:22.279504Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11438,12 +11438,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
+                     *       "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:37:45.496764Z",
+                     *       "created_at": "2026-11-23T08:59:22.279504Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11811,12 +11811,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3358373f-fe4d-4a49-b7b5-8e54c767807b",
+                     *       "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T06:37:45.496764Z",
+                     *       "created_at": "2026-11-23T08:59:22.279504Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12297,7 +12297,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-23T06:37:47.113356Z",
+                     *       "time": "2026-11-23T08:59:27.816593Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12484,13 +12484,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-23T06:37:47.412932Z",
+                     *           "decided_at": "2026-11-23T08:59:28.512805Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
-                     *           "workload_name": "again",
-                     *           "workload_uid": "d0b3618e-00cc-4ccf-9b70-d385912b85d1",
+                     *           "workload_name": "last",
+                     *           "workload_uid": "e3a974bc-63bd-41ca-b97c-6933afe670b2",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12520,7 +12520,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.01
+                     *             "waited_seconds": 0.027
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -12623,7 +12623,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-6a345",
+                     *           "workload": "ai-research/job-train-51dcc",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -12634,7 +12634,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-23T06:37:47.090126Z",
+                     *           "created_at": "2026-11-23T08:59:27.777013Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13284,21 +13284,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-23T06:37:44.387376Z",
-                     *         "renewed_at": "2026-11-23T06:37:47.113356Z"
+                     *         "acquired_at": "2026-11-23T08:59:19.684167Z",
+                     *         "renewed_at": "2026-11-23T08:59:27.816593Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.0012619780004570202,
-                     *         "p90_seconds": 0.0017838525000115624,
-                     *         "longest_seconds": 0.0018992149998666719,
+                     *         "p50_seconds": 0.003541783000173382,
+                     *         "p90_seconds": 0.005849401999967085,
+                     *         "longest_seconds": 0.007564739999907033,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-23T06:37:47.412932Z",
-                     *           "duration_seconds": 0.000894335000339197,
+                     *           "started_at": "2026-11-23T08:59:28.512805Z",
+                     *           "duration_seconds": 0.0017322789999525412,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -13308,11 +13308,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T06:37:47.442458Z"
+                     *         "oldest_at": "2026-11-23T08:59:28.578800Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T06:37:47.090126Z",
+                     *         "oldest_at": "2026-11-23T08:59:27.777013Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -13717,251 +13717,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-23T05:37:45Z",
-                     *       "until": "2026-11-23T06:38:00Z",
+                     *       "since": "2026-11-23T07:59:15Z",
+                     *       "until": "2026-11-23T08:59:30Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795412265,
-                     *         1795412280,
-                     *         1795412295,
-                     *         1795412310,
-                     *         1795412325,
-                     *         1795412340,
-                     *         1795412355,
-                     *         1795412370,
-                     *         1795412385,
-                     *         1795412400,
-                     *         1795412415,
-                     *         1795412430,
-                     *         1795412445,
-                     *         1795412460,
-                     *         1795412475,
-                     *         1795412490,
-                     *         1795412505,
-                     *         1795412520,
-                     *         1795412535,
-                     *         1795412550,
-                     *         1795412565,
-                     *         1795412580,
-                     *         1795412595,
-                     *         1795412610,
-                     *         1795412625,
-                     *         1795412640,
-                     *         1795412655,
-                     *         1795412670,
-                     *         1795412685,
-                     *         1795412700,
-                     *         1795412715,
-                     *         1795412730,
-                     *         1795412745,
-                     *         1795412760,
-                     *         1795412775,
-                     *         1795412790,
-                     *         1795412805,
-                     *         1795412820,
-                     *         1795412835,
-                     *         1795412850,
-                     *         1795412865,
-                     *         1795412880,
-                     *         1795412895,
-                     *         1795412910,
-                     *         1795412925,
-                     *         1795412940,
-                     *         1795412955,
-                     *         1795412970,
-                     *         1795412985,
-                     *         1795413000,
-                     *         1795413015,
-                     *         1795413030,
-                     *         1795413045,
-                     *         1795413060,
-                     *         1795413075,
-                     *         1795413090,
-                     *         1795413105,
-                     *         1795413120,
-                     *         1795413135,
-                     *         1795413150,
-                     *         1795413165,
-                     *         1795413180,
-                     *         1795413195,
-                     *         1795413210,
-                     *         1795413225,
-                     *         1795413240,
-                     *         1795413255,
-                     *         1795413270,
-                     *         1795413285,
-                     *         1795413300,
-                     *         1795413315,
-                     *         1795413330,
-                     *         1795413345,
-                     *         1795413360,
-                     *         1795413375,
-                     *         1795413390,
-                     *         1795413405,
-                     *         1795413420,
-                     *         1795413435,
-                     *         1795413450,
-                     *         1795413465,
-                     *         1795413480,
-                     *         1795413495,
-                     *         1795413510,
-                     *         1795413525,
-                     *         1795413540,
-                     *         1795413555,
-                     *         1795413570,
-                     *         1795413585,
-                     *         1795413600,
-                     *         1795413615,
-                     *         1795413630,
-                     *         1795413645,
-                     *         1795413660,
-                     *         1795413675,
-                     *         1795413690,
-                     *         1795413705,
-                     *         1795413720,
-                     *         1795413735,
-                     *         1795413750,
-                     *         1795413765,
-                     *         1795413780,
-                     *         1795413795,
-                     *         1795413810,
-                     *         1795413825,
-                     *         1795413840,
-                     *         1795413855,
-                     *         1795413870,
-                     *         1795413885,
-                     *         1795413900,
-                     *         1795413915,
-                     *         1795413930,
-                     *         1795413945,
-                     *         1795413960,
-                     *         1795413975,
-                     *         1795413990,
-                     *         1795414005,
-                     *         1795414020,
-                     *         1795414035,
-                     *         1795414050,
-                     *         1795414065,
-                     *         1795414080,
-                     *         1795414095,
-                     *         1795414110,
-                     *         1795414125,
-                     *         1795414140,
-                     *         1795414155,
-                     *         1795414170,
-                     *         1795414185,
-                     *         1795414200,
-                     *         1795414215,
-                     *         1795414230,
-                     *         1795414245,
-                     *         1795414260,
-                     *         1795414275,
-                     *         1795414290,
-                     *         1795414305,
-                     *         1795414320,
-                     *         1795414335,
-                     *         1795414350,
-                     *         1795414365,
-                     *         1795414380,
-                     *         1795414395,
-                     *         1795414410,
-                     *         1795414425,
-                     *         1795414440,
-                     *         1795414455,
-                     *         1795414470,
-                     *         1795414485,
-                     *         1795414500,
-                     *         1795414515,
-                     *         1795414530,
-                     *         1795414545,
-                     *         1795414560,
-                     *         1795414575,
-                     *         1795414590,
-                     *         1795414605,
-                     *         1795414620,
-                     *         1795414635,
-                     *         1795414650,
-                     *         1795414665,
-                     *         1795414680,
-                     *         1795414695,
-                     *         1795414710,
-                     *         1795414725,
-                     *         1795414740,
-                     *         1795414755,
-                     *         1795414770,
-                     *         1795414785,
-                     *         1795414800,
-                     *         1795414815,
-                     *         1795414830,
-                     *         1795414845,
-                     *         1795414860,
-                     *         1795414875,
-                     *         1795414890,
-                     *         1795414905,
-                     *         1795414920,
-                     *         1795414935,
-                     *         1795414950,
-                     *         1795414965,
-                     *         1795414980,
-                     *         1795414995,
-                     *         1795415010,
-                     *         1795415025,
-                     *         1795415040,
-                     *         1795415055,
-                     *         1795415070,
-                     *         1795415085,
-                     *         1795415100,
-                     *         1795415115,
-                     *         1795415130,
-                     *         1795415145,
-                     *         1795415160,
-                     *         1795415175,
-                     *         1795415190,
-                     *         1795415205,
-                     *         1795415220,
-                     *         1795415235,
-                     *         1795415250,
-                     *         1795415265,
-                     *         1795415280,
-                     *         1795415295,
-                     *         1795415310,
-                     *         1795415325,
-                     *         1795415340,
-                     *         1795415355,
-                     *         1795415370,
-                     *         1795415385,
-                     *         1795415400,
-                     *         1795415415,
-                     *         1795415430,
-                     *         1795415445,
-                     *         1795415460,
-                     *         1795415475,
-                     *         1795415490,
-                     *         1795415505,
-                     *         1795415520,
-                     *         1795415535,
-                     *         1795415550,
-                     *         1795415565,
-                     *         1795415580,
-                     *         1795415595,
-                     *         1795415610,
-                     *         1795415625,
-                     *         1795415640,
-                     *         1795415655,
-                     *         1795415670,
-                     *         1795415685,
-                     *         1795415700,
-                     *         1795415715,
-                     *         1795415730,
-                     *         1795415745,
-                     *         1795415760,
-                     *         1795415775,
-                     *         1795415790,
-                     *         1795415805,
-                     *         1795415820,
-                     *         1795415835,
-                     *         1795415850,
-                     *         1795415865
+                     *         1795420755,
+                     *         1795420770,
+                     *         1795420785,
+                     *         1795420800,
+                     *         1795420815,
+                     *         1795420830,
+                     *         1795420845,
+                     *         1795420860,
+                     *         1795420875,
+                     *         1795420890,
+                     *         1795420905,
+                     *         1795420920,
+                     *         1795420935,
+                     *         1795420950,
+                     *         1795420965,
+                     *         1795420980,
+                     *         1795420995,
+                     *         1795421010,
+                     *         1795421025,
+                     *         1795421040,
+                     *         1795421055,
+                     *         1795421070,
+                     *         1795421085,
+                     *         1795421100,
+                     *         1795421115,
+                     *         1795421130,
+                     *         1795421145,
+                     *         1795421160,
+                     *         1795421175,
+                     *         1795421190,
+                     *         1795421205,
+                     *         1795421220,
+                     *         1795421235,
+                     *         1795421250,
+                     *         1795421265,
+                     *         1795421280,
+                     *         1795421295,
+                     *         1795421310,
+                     *         1795421325,
+                     *         1795421340,
+                     *         1795421355,
+                     *         1795421370,
+                     *         1795421385,
+                     *         1795421400,
+                     *         1795421415,
+                     *         1795421430,
+                     *         1795421445,
+                     *         1795421460,
+                     *         1795421475,
+                     *         1795421490,
+                     *         1795421505,
+                     *         1795421520,
+                     *         1795421535,
+                     *         1795421550,
+                     *         1795421565,
+                     *         1795421580,
+                     *         1795421595,
+                     *         1795421610,
+                     *         1795421625,
+                     *         1795421640,
+                     *         1795421655,
+                     *         1795421670,
+                     *         1795421685,
+                     *         1795421700,
+                     *         1795421715,
+                     *         1795421730,
+                     *         1795421745,
+                     *         1795421760,
+                     *         1795421775,
+                     *         1795421790,
+                     *         1795421805,
+                     *         1795421820,
+                     *         1795421835,
+                     *         1795421850,
+                     *         1795421865,
+                     *         1795421880,
+                     *         1795421895,
+                     *         1795421910,
+                     *         1795421925,
+                     *         1795421940,
+                     *         1795421955,
+                     *         1795421970,
+                     *         1795421985,
+                     *         1795422000,
+                     *         1795422015,
+                     *         1795422030,
+                     *         1795422045,
+                     *         1795422060,
+                     *         1795422075,
+                     *         1795422090,
+                     *         1795422105,
+                     *         1795422120,
+                     *         1795422135,
+                     *         1795422150,
+                     *         1795422165,
+                     *         1795422180,
+                     *         1795422195,
+                     *         1795422210,
+                     *         1795422225,
+                     *         1795422240,
+                     *         1795422255,
+                     *         1795422270,
+                     *         1795422285,
+                     *         1795422300,
+                     *         1795422315,
+                     *         1795422330,
+                     *         1795422345,
+                     *         1795422360,
+                     *         1795422375,
+                     *         1795422390,
+                     *         1795422405,
+                     *         1795422420,
+                     *         1795422435,
+                     *         1795422450,
+                     *         1795422465,
+                     *         1795422480,
+                     *         1795422495,
+                     *         1795422510,
+                     *         1795422525,
+                     *         1795422540,
+                     *         1795422555,
+                     *         1795422570,
+                     *         1795422585,
+                     *         1795422600,
+                     *         1795422615,
+                     *         1795422630,
+                     *         1795422645,
+                     *         1795422660,
+                     *         1795422675,
+                     *         1795422690,
+                     *         1795422705,
+                     *         1795422720,
+                     *         1795422735,
+                     *         1795422750,
+                     *         1795422765,
+                     *         1795422780,
+                     *         1795422795,
+                     *         1795422810,
+                     *         1795422825,
+                     *         1795422840,
+                     *         1795422855,
+                     *         1795422870,
+                     *         1795422885,
+                     *         1795422900,
+                     *         1795422915,
+                     *         1795422930,
+                     *         1795422945,
+                     *         1795422960,
+                     *         1795422975,
+                     *         1795422990,
+                     *         1795423005,
+                     *         1795423020,
+                     *         1795423035,
+                     *         1795423050,
+                     *         1795423065,
+                     *         1795423080,
+                     *         1795423095,
+                     *         1795423110,
+                     *         1795423125,
+                     *         1795423140,
+                     *         1795423155,
+                     *         1795423170,
+                     *         1795423185,
+                     *         1795423200,
+                     *         1795423215,
+                     *         1795423230,
+                     *         1795423245,
+                     *         1795423260,
+                     *         1795423275,
+                     *         1795423290,
+                     *         1795423305,
+                     *         1795423320,
+                     *         1795423335,
+                     *         1795423350,
+                     *         1795423365,
+                     *         1795423380,
+                     *         1795423395,
+                     *         1795423410,
+                     *         1795423425,
+                     *         1795423440,
+                     *         1795423455,
+                     *         1795423470,
+                     *         1795423485,
+                     *         1795423500,
+                     *         1795423515,
+                     *         1795423530,
+                     *         1795423545,
+                     *         1795423560,
+                     *         1795423575,
+                     *         1795423590,
+                     *         1795423605,
+                     *         1795423620,
+                     *         1795423635,
+                     *         1795423650,
+                     *         1795423665,
+                     *         1795423680,
+                     *         1795423695,
+                     *         1795423710,
+                     *         1795423725,
+                     *         1795423740,
+                     *         1795423755,
+                     *         1795423770,
+                     *         1795423785,
+                     *         1795423800,
+                     *         1795423815,
+                     *         1795423830,
+                     *         1795423845,
+                     *         1795423860,
+                     *         1795423875,
+                     *         1795423890,
+                     *         1795423905,
+                     *         1795423920,
+                     *         1795423935,
+                     *         1795423950,
+                     *         1795423965,
+                     *         1795423980,
+                     *         1795423995,
+                     *         1795424010,
+                     *         1795424025,
+                     *         1795424040,
+                     *         1795424055,
+                     *         1795424070,
+                     *         1795424085,
+                     *         1795424100,
+                     *         1795424115,
+                     *         1795424130,
+                     *         1795424145,
+                     *         1795424160,
+                     *         1795424175,
+                     *         1795424190,
+                     *         1795424205,
+                     *         1795424220,
+                     *         1795424235,
+                     *         1795424250,
+                     *         1795424265,
+                     *         1795424280,
+                     *         1795424295,
+                     *         1795424310,
+                     *         1795424325,
+                     *         1795424340,
+                     *         1795424355
                      *       ],
                      *       "series": []
                      *     }
@@ -14055,14 +14055,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
+                     *           "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:46.318657Z",
+                     *           "created_at": "2026-11-23T08:59:25.067917Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -14169,12 +14169,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
+                     *       "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.318657Z",
+                     *       "created_at": "2026-11-23T08:59:25.067917Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14302,12 +14302,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
+                     *       "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.318657Z",
+                     *       "created_at": "2026-11-23T08:59:25.067917Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14649,14 +14649,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "32df58e5-136c-472e-800a-45ff6e7b2902",
+                     *       "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:46.318657Z",
+                     *       "created_at": "2026-11-23T08:59:25.067917Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14830,12 +14830,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
+                     *           "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T06:37:45.569138Z",
+                     *           "created_at": "2026-11-23T08:59:22.434836Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -14850,7 +14850,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-23T06:37:45.572319Z"
+                     *               "last_transition_time": "2026-11-23T08:59:22.442724Z"
                      *             }
                      *           ]
                      *         }
@@ -14943,12 +14943,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
+                     *       "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.569138Z",
+                     *       "created_at": "2026-11-23T08:59:22.434836Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -14963,7 +14963,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T06:37:45.572319Z"
+                     *           "last_transition_time": "2026-11-23T08:59:22.442724Z"
                      *         }
                      *       ]
                      *     }
@@ -15067,12 +15067,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
+                     *       "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.569138Z",
+                     *       "created_at": "2026-11-23T08:59:22.434836Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15087,7 +15087,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T06:37:45.572319Z"
+                     *           "last_transition_time": "2026-11-23T08:59:22.442724Z"
                      *         }
                      *       ]
                      *     }
@@ -15413,12 +15413,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
+                     *       "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.569138Z",
+                     *       "created_at": "2026-11-23T08:59:22.434836Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15433,7 +15433,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T06:37:45.572319Z"
+                     *           "last_transition_time": "2026-11-23T08:59:22.442724Z"
                      *         }
                      *       ]
                      *     }
@@ -15764,10 +15764,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
+                     *             "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-23T06:37:45Z"
+                     *             "creationTimestamp": "2026-11-23T08:59:22Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -15830,7 +15830,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-23T06:37:46Z"
+                     *                 "lastTransitionTime": "2026-11-23T08:59:25Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -15993,10 +15993,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "b4a7a7d2-3535-4fc4-9f5a-9570e81b5318",
+                     *         "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-23T06:37:45Z"
+                     *         "creationTimestamp": "2026-11-23T08:59:22Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -16009,7 +16009,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-23T06:37:45Z"
+                     *             "lastTransitionTime": "2026-11-23T08:59:22Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16141,7 +16141,10 @@ export interface operations {
                 dry_run?: boolean;
                 format?: "json" | "yaml";
             };
-            header?: never;
+            header?: {
+                /** @description Of configuration: the ETag of what was read, its resourceVersion in quotes; 412 if it has changed. */
+                "If-Match"?: string;
+            };
             path: {
                 kind: string;
                 name: string;
@@ -16227,6 +16230,20 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
+            /** @description It has changed since it was read; `current` is the present manifest. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    "application/yaml": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -16299,10 +16316,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "4d12d226-fc71-4ddf-8800-8b222be66a1a",
+                     *         "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-23T06:37:45Z"
+                     *         "creationTimestamp": "2026-11-23T08:59:22Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -16365,7 +16382,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-23T06:37:46Z"
+                     *             "lastTransitionTime": "2026-11-23T08:59:25Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16505,7 +16522,10 @@ export interface operations {
                 dry_run?: boolean;
                 format?: "json" | "yaml";
             };
-            header?: never;
+            header?: {
+                /** @description Of configuration: the ETag of what was read, its resourceVersion in quotes; 412 if it has changed. */
+                "If-Match"?: string;
+            };
             path: {
                 kind: string;
                 name: string;
@@ -16590,6 +16610,20 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
+            /** @description It has changed since it was read; `current` is the present manifest. */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    "application/yaml": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -16662,14 +16696,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
+                     *           "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:46.148844Z",
+                     *           "created_at": "2026-11-23T08:59:24.422681Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -16763,12 +16797,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
+                     *       "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.148844Z",
+                     *       "created_at": "2026-11-23T08:59:24.422681Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -16873,12 +16907,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
+                     *       "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.148844Z",
+                     *       "created_at": "2026-11-23T08:59:24.422681Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17206,14 +17240,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a172c801-bf6e-4164-8535-c86b7701f341",
+                     *       "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:46.148844Z",
+                     *       "created_at": "2026-11-23T08:59:24.422681Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17373,12 +17407,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
+                     *           "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:46.203557Z",
+                     *           "created_at": "2026-11-23T08:59:24.583823Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -17474,12 +17508,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
+                     *       "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.203557Z",
+                     *       "created_at": "2026-11-23T08:59:24.583823Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17587,12 +17621,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
+                     *       "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.203557Z",
+                     *       "created_at": "2026-11-23T08:59:24.583823Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -17922,12 +17956,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eba133af-931a-43ee-af73-1a0e84259ae3",
+                     *       "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:46.203557Z",
+                     *       "created_at": "2026-11-23T08:59:24.583823Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -18089,7 +18123,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
+                     *           "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -18098,7 +18132,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:44.865268Z",
+                     *           "created_at": "2026-11-23T08:59:21.099140Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -18189,7 +18223,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
+                     *       "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18197,7 +18231,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:44.865268Z",
+                     *       "created_at": "2026-11-23T08:59:21.099140Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18301,7 +18335,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
+                     *       "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18309,7 +18343,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:44.865268Z",
+                     *       "created_at": "2026-11-23T08:59:21.099140Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18634,7 +18668,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2166ac98-70a3-4a91-adfe-55d8fc105bb4",
+                     *       "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18643,7 +18677,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:44.865268Z",
+                     *       "created_at": "2026-11-23T08:59:21.099140Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18815,7 +18849,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-23T06:37:44.354460Z",
+                     *           "updated_at": "2026-11-23T08:59:19.588872Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -18935,7 +18969,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T06:37:44.354460Z",
+                     *       "updated_at": "2026-11-23T08:59:19.588872Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19007,7 +19041,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19046,7 +19080,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19085,7 +19119,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-6a345",
+                     *               "workload": "ai-research/job-train-51dcc",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19124,7 +19158,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-6a345",
+                     *               "workload": "ai-research/job-train-51dcc",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19163,7 +19197,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19202,7 +19236,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19355,7 +19389,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T06:37:44.354460Z",
+                     *       "updated_at": "2026-11-23T08:59:19.588872Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19846,7 +19880,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-23T06:37:46.858591Z"
+                     *           "created_at": "2026-11-23T08:59:26.920482Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19956,7 +19990,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-23T06:37:46.858591Z"
+                     *       "created_at": "2026-11-23T08:59:26.920482Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20215,7 +20249,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-23T06:37:46.858591Z"
+                     *       "created_at": "2026-11-23T08:59:26.920482Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20769,7 +20803,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-23T06:37:47.113356Z"
+                     *           "heartbeat_at": "2026-11-23T08:59:27.816593Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -20920,7 +20954,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-89eb2",
+                     *           "name": "job-train-9c777",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -21387,12 +21421,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
+                     *           "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:46.033834Z",
+                     *           "created_at": "2026-11-23T08:59:24.022140Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -21487,12 +21521,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
+                     *       "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.033834Z",
+                     *       "created_at": "2026-11-23T08:59:24.022140Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21599,12 +21633,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
+                     *       "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.033834Z",
+                     *       "created_at": "2026-11-23T08:59:24.022140Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -21931,12 +21965,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7c0d4a5e-1626-4aad-ab23-41e9404c1eef",
+                     *       "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:46.033834Z",
+                     *       "created_at": "2026-11-23T08:59:24.022140Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -22097,14 +22131,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
+                     *           "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:46.260198Z",
+                     *           "created_at": "2026-11-23T08:59:24.799616Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -22203,12 +22237,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
+                     *       "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.260198Z",
+                     *       "created_at": "2026-11-23T08:59:24.799616Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22321,12 +22355,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
+                     *       "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.260198Z",
+                     *       "created_at": "2026-11-23T08:59:24.799616Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22659,14 +22693,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5f9a29e3-bc5c-4faf-8de8-199378a04fdb",
+                     *       "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:46.260198Z",
+                     *       "created_at": "2026-11-23T08:59:24.799616Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22916,8 +22950,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-24T06:37:47.746730Z",
-                     *       "until": "2026-11-23T06:37:47.746730Z",
+                     *       "since": "2026-10-24T08:59:29.677898Z",
+                     *       "until": "2026-11-23T08:59:29.677898Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -22979,28 +23013,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.011,
-                     *           0.058,
-                     *           0.082,
+                     *           0.027,
+                     *           0.188,
+                     *           0.309,
                      *           1,
                      *           0,
-                     *           0.07,
+                     *           0.242,
                      *           0,
                      *           2,
-                     *           0
+                     *           0.001
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.011,
-                     *         "wait_p90_seconds": 0.058,
-                     *         "wait_max_seconds": 0.082,
+                     *         "wait_p50_seconds": 0.027,
+                     *         "wait_p90_seconds": 0.188,
+                     *         "wait_max_seconds": 0.309,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.07,
+                     *         "run_mean_seconds": 0.242,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0
+                     *         "device_hours": 0.001
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -23103,14 +23137,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
+                     *           "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:45.470296Z",
+                     *           "created_at": "2026-11-23T08:59:22.222553Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23242,12 +23276,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
+                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.470296Z",
+                     *       "created_at": "2026-11-23T08:59:22.222553Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23392,12 +23426,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
+                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.470296Z",
+                     *       "created_at": "2026-11-23T08:59:22.222553Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23575,15 +23609,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
+                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T06:37:45.470296Z",
-                     *       "deletion_requested_at": "2026-11-23T06:37:48.143174Z",
+                     *       "created_at": "2026-11-23T08:59:22.222553Z",
+                     *       "deletion_requested_at": "2026-11-23T08:59:31.078739Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -23785,14 +23819,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e4d595c0-2816-4342-9b43-9c60e3a51403",
+                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:45.470296Z",
+                     *       "created_at": "2026-11-23T08:59:22.222553Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23991,14 +24025,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
+                     *           "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:46.381837Z",
+                     *           "created_at": "2026-11-23T08:59:25.262568Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -24097,12 +24131,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
+                     *       "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.381837Z",
+                     *       "created_at": "2026-11-23T08:59:25.262568Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24215,12 +24249,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
+                     *       "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.381837Z",
+                     *       "created_at": "2026-11-23T08:59:25.262568Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24554,14 +24588,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "98b2762f-2655-425e-97dd-6aa09b72826e",
+                     *       "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:46.381837Z",
+                     *       "created_at": "2026-11-23T08:59:25.262568Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24725,12 +24759,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "aca51dc2-b782-4022-afee-1547b41daeb5",
+                     *           "uid": "086163bd-e451-404b-82bd-d9331cd5e843",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T06:37:44.378675Z",
+                     *           "created_at": "2026-11-23T08:59:19.662147Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -24942,12 +24976,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8de4a050-0dea-435f-8ec7-2ecec7a1ca8c",
+                     *       "uid": "1482453e-cc0b-4e0d-b68c-e0e9085449e9",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.689714Z",
+                     *       "created_at": "2026-11-23T08:59:22.697011Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25276,12 +25310,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8de4a050-0dea-435f-8ec7-2ecec7a1ca8c",
+                     *       "uid": "1482453e-cc0b-4e0d-b68c-e0e9085449e9",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:45.689714Z",
+                     *       "created_at": "2026-11-23T08:59:22.697011Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25444,14 +25478,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
+                     *           "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:46.093657Z",
+                     *           "created_at": "2026-11-23T08:59:24.278694Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -25547,12 +25581,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
+                     *       "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.093657Z",
+                     *       "created_at": "2026-11-23T08:59:24.278694Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25662,12 +25696,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
+                     *       "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:46.093657Z",
+                     *       "created_at": "2026-11-23T08:59:24.278694Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -25997,14 +26031,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1a06dc3b-0989-4224-bf8a-38744f8dc82e",
+                     *       "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:46.093657Z",
+                     *       "created_at": "2026-11-23T08:59:24.278694Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26172,7 +26206,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-23T06:37:46.832516Z"
+                     *           "updated_at": "2026-11-23T08:59:26.797368Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -26274,7 +26308,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T06:37:46.832516Z"
+                     *       "updated_at": "2026-11-23T08:59:26.797368Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26401,7 +26435,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T06:37:46.832516Z"
+                     *       "updated_at": "2026-11-23T08:59:26.797368Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26632,7 +26666,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-23T06:37:46.847036Z"
+                     *       "updated_at": "2026-11-23T08:59:26.845121Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26777,8 +26811,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-23T06:37:47.412932Z",
-                     *           "duration_seconds": 0.000894335000339197,
+                     *           "started_at": "2026-11-23T08:59:28.512805Z",
+                     *           "duration_seconds": 0.0017322789999525412,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -27059,7 +27093,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-23T06:37:45.788448Z"
+                     *       "created_at": "2026-11-23T08:59:22.970076Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -27298,10 +27332,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "82397165-792a-499a-b0b6-20b322a1d8f5",
+                     *           "id": "5b7a28e8-f89e-47dc-8c7e-3bae3bc4532d",
                      *           "name": "nightly",
-                     *           "created": "2026-11-23T06:37:45.800164Z",
-                     *           "expiry": "2027-02-21T06:37:45.799889Z",
+                     *           "created": "2026-11-23T08:59:22.990351Z",
+                     *           "expiry": "2027-02-21T08:59:22.989968Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -27405,10 +27439,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "82397165-792a-499a-b0b6-20b322a1d8f5",
+                     *       "id": "5b7a28e8-f89e-47dc-8c7e-3bae3bc4532d",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T06:37:45.799889Z",
+                     *       "expiry": "2027-02-21T08:59:22.989968Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -27749,7 +27783,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T06:37:47.685103Z",
+                     *       "since": "2026-11-22T08:59:29.463815Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -27958,14 +27992,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
+                     *           "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:45.971811Z",
+                     *           "created_at": "2026-11-23T08:59:23.766328Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -28060,12 +28094,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
+                     *       "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.971811Z",
+                     *       "created_at": "2026-11-23T08:59:23.766328Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28174,12 +28208,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
+                     *       "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.971811Z",
+                     *       "created_at": "2026-11-23T08:59:23.766328Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28508,14 +28542,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b0a45502-8cc3-438f-b3ac-9f6c32902ec9",
+                     *       "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:45.971811Z",
+                     *       "created_at": "2026-11-23T08:59:23.766328Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28682,7 +28716,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-23T06:37:44.375703Z"
+                     *           "created_at": "2026-11-23T08:59:19.653822Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -28782,7 +28816,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T06:37:45.644343Z"
+                     *       "created_at": "2026-11-23T08:59:22.620919Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -28907,7 +28941,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T06:37:45.644343Z"
+                     *       "created_at": "2026-11-23T08:59:22.620919Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29008,7 +29042,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T06:37:45.644343Z"
+                     *       "created_at": "2026-11-23T08:59:22.620919Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29135,10 +29169,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "aae1e4b2-e58e-4ea1-bd21-d1c11cd59552",
+                     *           "id": "4718c203-9e64-453c-96a9-ba2f8c6ea63c",
                      *           "name": "laptop",
-                     *           "created": "2026-11-23T06:37:45.749988Z",
-                     *           "expiry": "2027-02-21T06:37:45.749663Z",
+                     *           "created": "2026-11-23T08:59:22.812255Z",
+                     *           "expiry": "2027-02-21T08:59:22.811528Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -29349,12 +29383,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
+                     *           "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T06:37:45.595537Z",
+                     *           "created_at": "2026-11-23T08:59:22.499490Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -29447,12 +29481,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
+                     *       "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:45.595537Z",
+                     *       "created_at": "2026-11-23T08:59:22.499490Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -29557,12 +29591,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
+                     *       "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T06:37:45.595537Z",
+                     *       "created_at": "2026-11-23T08:59:22.499490Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -29887,12 +29921,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ae1853f0-d302-4426-99a2-d6dcfa0fee40",
+                     *       "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T06:37:45.595537Z",
+                     *       "created_at": "2026-11-23T08:59:22.499490Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30094,7 +30128,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "ba40d278-2176-4fca-a4a5-7cdc325077ed",
+                     *           "uid": "e3a974bc-63bd-41ca-b97c-6933afe670b2",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -30103,9 +30137,9 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-23T06:37:47.403072Z",
-                     *           "queued_at": "2026-11-23T06:37:47.403072Z",
-                     *           "quota_reserved_at": "2026-11-23T06:37:47.412932Z",
+                     *           "created_at": "2026-11-23T08:59:28.486197Z",
+                     *           "queued_at": "2026-11-23T08:59:28.486197Z",
+                     *           "quota_reserved_at": "2026-11-23T08:59:28.512805Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -30267,7 +30301,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
+                     *           "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -30402,7 +30436,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
+                     *       "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30411,10 +30445,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T06:37:47.031198Z",
-                     *       "queued_at": "2026-11-23T06:37:47.031198Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
-                     *       "admitted_at": "2026-11-23T06:37:47.170424Z",
+                     *       "created_at": "2026-11-23T08:59:27.648168Z",
+                     *       "queued_at": "2026-11-23T08:59:27.648168Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
+                     *       "admitted_at": "2026-11-23T08:59:27.882990Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -30429,14 +30463,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T06:37:47.170424Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.882990Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30486,7 +30520,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.152521Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.859385Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30614,7 +30648,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "ba40d278-2176-4fca-a4a5-7cdc325077ed",
+                     *       "uid": "e3a974bc-63bd-41ca-b97c-6933afe670b2",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -30623,9 +30657,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:37:47.403072Z",
-                     *       "queued_at": "2026-11-23T06:37:47.403072Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.412932Z",
+                     *       "created_at": "2026-11-23T08:59:28.486197Z",
+                     *       "queued_at": "2026-11-23T08:59:28.486197Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:28.512805Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30641,14 +30675,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.412932Z"
+                     *           "last_transition_time": "2026-11-23T08:59:28.512805Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:37:47.412932Z"
+                     *           "last_transition_time": "2026-11-23T08:59:28.512805Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30656,7 +30690,7 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-23T06:37:47.817111Z",
+                     *       "deletion_requested_at": "2026-11-23T08:59:29.954846Z",
                      *       "resource_version": "1054.1046.2092",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
@@ -30698,7 +30732,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.412932Z"
+                     *           "last_transition_time": "2026-11-23T08:59:28.512805Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -30708,7 +30742,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-6",
+                     *           "uuid": "GPU-2",
                      *           "node": "gpu-1"
                      *         },
                      *         {
@@ -30717,7 +30751,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-5",
+                     *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
                      *       ]
@@ -30863,7 +30897,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
+                     *       "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30872,9 +30906,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:37:47.031198Z",
-                     *       "queued_at": "2026-11-23T06:37:47.031198Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
+                     *       "created_at": "2026-11-23T08:59:27.648168Z",
+                     *       "queued_at": "2026-11-23T08:59:27.648168Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -30890,14 +30924,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30947,7 +30981,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.152521Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.859385Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31094,7 +31128,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
+                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31103,9 +31137,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:37:47.054369Z",
-                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
+                     *       "created_at": "2026-11-23T08:59:27.699609Z",
+                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31121,14 +31155,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31136,7 +31170,7 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-23T06:37:47.384634Z",
+                     *       "deletion_requested_at": "2026-11-23T08:59:28.443410Z",
                      *       "resource_version": "1043.1027.2054",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
@@ -31178,7 +31212,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31333,7 +31367,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-23T06:37:47.170424Z",
+                     *           "at": "2026-11-23T08:59:27.882990Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
@@ -31536,7 +31570,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
+                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31545,9 +31579,9 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:37:47.054369Z",
-                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
+                     *       "created_at": "2026-11-23T08:59:27.699609Z",
+                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31563,14 +31597,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31620,7 +31654,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32065,7 +32099,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
+                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32074,9 +32108,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:37:47.054369Z",
-                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
+                     *       "created_at": "2026-11-23T08:59:27.699609Z",
+                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32092,14 +32126,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32149,7 +32183,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32296,7 +32330,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "320f13a6-388b-4e51-9059-4c8f8b1c6da4",
+                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32305,9 +32339,9 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T06:37:47.054369Z",
-                     *       "queued_at": "2026-11-23T06:37:47.054369Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
+                     *       "created_at": "2026-11-23T08:59:27.699609Z",
+                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32323,14 +32357,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32380,7 +32414,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32527,7 +32561,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "9c1ecfcb-051e-453d-a2b6-aaa57d7420ca",
+                     *       "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -32536,10 +32570,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T06:37:47.031198Z",
-                     *       "queued_at": "2026-11-23T06:37:47.031198Z",
-                     *       "quota_reserved_at": "2026-11-23T06:37:47.065799Z",
-                     *       "admitted_at": "2026-11-23T06:37:47.170424Z",
+                     *       "created_at": "2026-11-23T08:59:27.648168Z",
+                     *       "queued_at": "2026-11-23T08:59:27.648168Z",
+                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
+                     *       "admitted_at": "2026-11-23T08:59:27.882990Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -32554,14 +32588,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T06:37:47.065799Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T06:37:47.170424Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.882990Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32611,7 +32645,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T06:37:47.152521Z"
+                     *           "last_transition_time": "2026-11-23T08:59:27.859385Z"
                      *         }
                      *       ],
                      *       "devices": [

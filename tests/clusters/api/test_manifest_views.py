@@ -161,6 +161,41 @@ def test_settings_are_edited_only_as_they_were_read(
     assert apply(alice, orjson.dumps({**read, "metadata": elsewhere}).decode()).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("text", "edited", "path"),
+    [
+        (CONFIGURATION, CONFIGURATION + "manageJobsWithoutQueueName: true\n", "configuration/default/"),
+        (DEVICE_PLUGIN, DEVICE_PLUGIN.replace("Count: 4", "Count: 5"), "configmap/kube-system/hami/"),
+        (QUEUES, QUEUES.replace("nominalQuota: 4", "nominalQuota: 5"), "clusterqueue/research/"),
+    ],
+)
+def test_configuration_is_deleted_only_as_it_was_read(alice: SchemaClient, text: str, edited: str, path: str) -> None:
+    apply(alice, text)
+    read = alice.get(f"{URL}{path}").headers["ETag"]
+    apply(alice, edited)
+    late = alice.delete(f"{URL}{path}", headers={"If-Match": read})
+    assert (late.status_code, late.json()["reason"]) == (412, "PreconditionFailed")
+    now = late.headers["ETag"]
+    assert now == f'"{late.json()["current"]["metadata"]["resourceVersion"]}"'
+    assert now == alice.get(f"{URL}{path}").headers["ETag"] != read
+    assert alice.delete(f"{URL}{path}", headers={"If-Match": now}).status_code == 204
+    assert alice.delete(f"{URL}{path}", headers={"If-Match": "*"}).status_code == 404
+
+
+def test_what_runs_is_not_deleted_on_a_condition(alice: SchemaClient) -> None:
+    make_cluster_queue(Cluster.objects.get(), "research")
+    assert apply(alice, JOB).status_code == 200
+    refused = alice.delete(f"{URL}job/team-a/train/", headers={"If-Match": '"1"'})
+    assert (refused.status_code, refused.json()["reason"]) == (400, "Invalid")
+    assert alice.delete(f"{URL}job/team-a/train/").status_code == 204
+
+
+def test_the_configuration_is_deleted_by_its_name(alice: SchemaClient) -> None:
+    apply(alice, CONFIGURATION)
+    assert alice.delete(f"{URL}configuration/other/").status_code == 404
+    assert alice.get(f"{URL}configuration/default/").status_code == 200
+
+
 def test_a_configuration_that_is_to_be_new_replaces_none(alice: SchemaClient) -> None:
     fresh = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nmetadata: {resourceVersion: '0'}\n"
     assert apply(alice, fresh).status_code == 200

@@ -6,27 +6,42 @@ import { notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
-import { deletionQuery, type ObjectKind, type ObjectReference, useDeleteObject } from "@/api/manifests";
+import { type DeletableReference, deletionQuery, objectQuery, useDeleteObject } from "@/api/manifests";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/words/refusal";
 import { EffectsView } from "./effects";
 
 export interface DeleteDialogProps {
-  reference: ObjectReference & { kind: ObjectKind };
+  reference: DeletableReference;
   onClose: () => void;
   onDeleted: () => void;
+}
+
+const isChanged = (error: Error) => error instanceof ApiError && error.status === 412;
+
+function refusal(error: Error | null) {
+  if (error === null) return null;
+  if (isChanged(error)) {
+    return {
+      message: t`Somebody has changed it since you opened this. What deleting it would do now is above: delete it if you still want to.`,
+    };
+  }
+  return { message: error.message, details: faultLines(error instanceof ApiError ? error.errors : []) };
 }
 
 export function DeleteDialog({ reference, onClose, onDeleted }: DeleteDialogProps) {
   const { kind, namespace = "", name } = reference;
   const cluster = useCluster();
+  const object = useQuery(objectQuery(cluster, reference));
   const trial = useQuery(deletionQuery(cluster, reference));
-  const deletion = useDeleteObject(cluster);
+  const deletion = useDeleteObject(cluster, reference);
+  const version = object.data?.version ?? null;
   const target = `${kind} ${namespace === "" ? name : `${namespace}/${name}`}`;
   const holding = trial.data?.result.warnings.map(({ message }) => message) ?? [];
-  const confirm = () =>
-    deletion.mutate(reference, {
+  const confirm = () => {
+    if (version === null) return;
+    deletion.mutate(version, {
       onSuccess: (isGone) => {
         notifications.show({
           color: isGone ? "teal" : "yellow",
@@ -36,21 +51,21 @@ export function DeleteDialog({ reference, onClose, onDeleted }: DeleteDialogProp
         onClose();
         if (isGone) onDeleted();
       },
+      onError: (error) => {
+        if (!isChanged(error)) return;
+        void object.refetch();
+        void trial.refetch();
+      },
     });
+  };
   return (
     <ConfirmDialog
       action={t`Delete`}
       target={target}
       destructive
+      disabled={version === null}
       pending={deletion.isPending}
-      error={
-        deletion.error === null
-          ? null
-          : {
-              message: deletion.error.message,
-              details: faultLines(deletion.error instanceof ApiError ? deletion.error.errors : []),
-            }
-      }
+      error={refusal(deletion.error ?? object.error)}
       onConfirm={confirm}
       onClose={onClose}
     >
