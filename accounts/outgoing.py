@@ -3,13 +3,15 @@
 Our processes can reach addresses that a tenant or the admin of one cluster cannot, such as the cloud's metadata
 service, which hands out credentials. So the resolved address is checked, the connection goes to exactly that address
 (a changed name has no effect), redirects are errors, and proxies of the environment, which would resolve the name
-themselves, are not used.
+themselves, are not used. The time-out is one for the connection and the whole answer: whoever sends a byte now and
+then keeps nobody longer than who sends none.
 """
 
 from __future__ import annotations
 
 import socket
 import ssl
+import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
@@ -27,6 +29,7 @@ _METADATA: Final = frozenset(
 """Services that tell a machine its cloud's keys, where they are not link-local."""
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
+_MAX_WORDS: Final = 1024
 
 
 class AddressNotAllowed(OSError):
@@ -47,6 +50,11 @@ def open_public_url(request: urllib.request.Request, timeout_seconds: float) -> 
     lists them."""
     answer: HTTPResponse = _PUBLIC_OPENER.open(request, timeout=timeout_seconds)
     return answer
+
+
+def plain_words(said: object) -> str:
+    """What an error or the other side says, fit to be stored and shown."""
+    return "".join(each if each.isprintable() else "?" for each in str(said)[:_MAX_WORDS])
 
 
 def is_allowed(address: str, public_only: bool = False) -> bool:
@@ -72,25 +80,64 @@ def _plain(address: Address) -> Address:
     return address
 
 
+class _TimedSocket(socket.socket):
+    """Waits until a moment, however many reads that takes; sending and connecting have one time-out anyway."""
+
+    deadline = float("inf")
+
+    def recv_into(self, *where: Any, **more: Any) -> int:
+        self.settimeout(_left(self.deadline))
+        return super().recv_into(*where, **more)
+
+
+class _TimedTLSSocket(ssl.SSLSocket):
+    """As above, with TLS."""
+
+    deadline = float("inf")
+
+    def recv_into(self, *where: Any, **more: Any) -> int:
+        self.settimeout(_left(self.deadline))
+        return super().recv_into(*where, **more)
+
+
+def _left(deadline: float) -> float:
+    """The seconds until then. Raises TimeoutError if there are none."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError("timed out")
+    return seconds
+
+
 def connect(
-    host: str, port: int, timeout: Any, resolve: Resolve = socket.getaddrinfo, public_only: bool = False
+    host: str,
+    port: int,
+    timeout_seconds: float,
+    resolve: Resolve = socket.getaddrinfo,
+    public_only: bool = False,
+    make: type[socket.socket] = _TimedSocket,
 ) -> socket.socket:
     """A connection to the first address of the name that is allowed and answers; the name is resolved once."""
+    if not 0 < port < 2**16:
+        raise OSError(f"{port} is no port")
+    deadline = time.monotonic() + timeout_seconds
     refusals: list[str] = []
     failure: OSError | None = None
     for family, kind, protocol, place in _places(host, port, resolve):
         if not is_allowed(place[0], public_only):
             refusals.append(place[0])
             continue
-        opened = socket.socket(family, kind, protocol)
+        opened = make(family, kind, protocol)
         try:
-            if isinstance(timeout, int | float):
-                opened.settimeout(timeout)
+            opened.settimeout(_left(deadline))
             opened.connect(place)
         except OSError as error:
             opened.close()
             failure = error
+            if time.monotonic() >= deadline:
+                break
         else:
+            if isinstance(opened, _TimedSocket):
+                opened.deadline = deadline
             return opened
     if failure is not None:
         raise failure
@@ -109,7 +156,7 @@ class _Connection(HTTPConnection):
     public_only = False
 
     def connect(self) -> None:
-        self.sock = connect(self.host, self.port, self.timeout, public_only=self.public_only)
+        self.sock = connect(self.host, self.port, self.timeout or 0, public_only=self.public_only)
 
 
 class _PublicConnection(_Connection):
@@ -120,9 +167,20 @@ class _TLSConnection(HTTPSConnection):
     public_only = False
 
     def connect(self) -> None:
-        opened = connect(self.host, self.port, self.timeout, public_only=self.public_only)
-        # The certificate is that of the name, whatever address it has.
-        self.sock = ssl.create_default_context().wrap_socket(opened, server_hostname=self.host)
+        deadline = time.monotonic() + (self.timeout or 0)
+        opened = connect(self.host, self.port, self.timeout or 0, public_only=self.public_only)
+        context = ssl.create_default_context()
+        context.sslsocket_class = _TimedTLSSocket
+        try:
+            opened.settimeout(_left(deadline))
+            # The certificate is that of the name, whatever address it has.
+            secured = context.wrap_socket(opened, server_hostname=self.host)
+        except OSError:
+            opened.close()
+            raise
+        assert isinstance(secured, _TimedTLSSocket)
+        secured.deadline = deadline
+        self.sock = secured
 
 
 class _PublicTLSConnection(_TLSConnection):

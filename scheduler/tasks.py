@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
+from accounts.alone import Work, alone
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
@@ -106,9 +107,13 @@ def _calm_the_collector() -> None:
 
 @shared_task(name="scheduler.tasks.ask_webhook_checks")
 def ask_webhook_checks() -> None:
-    """Ask the URLs of admission checks that wait for an answer."""
-    for found in _scheduled():
-        ask_pending(found)
+    """Ask the URLs of admission checks that wait for an answer.
+
+    One worker at a time: a URL that does not answer must not keep a thread of each run waiting.
+    """
+    with alone(Work.WEBHOOK_CHECKS) as mine:
+        for found in _scheduled() if mine else ():
+            ask_pending(found)
 
 
 @shared_task(name="scheduler.tasks.join_metric_counts")
@@ -133,9 +138,10 @@ def follow_all_nodes() -> None:
 
 @shared_task(name="scheduler.tasks.sample_telemetry")
 def sample_telemetry() -> None:
-    """Sample what devices and containers use."""
-    for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk"):
-        sample_cluster(found, timezone.now())
+    """Sample what devices and containers use; one worker at a time, as above."""
+    with alone(Work.TELEMETRY) as mine:
+        for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk") if mine else ():
+            sample_cluster(found, timezone.now())
 
 
 @shared_task(name="scheduler.tasks.roll_up_telemetry")

@@ -1,14 +1,16 @@
-"""A real HTTP server that answers POST requests as a test says, and keeps what it was asked."""
+"""A real HTTP server that answers POST requests as a test says, and keeps what it was asked; and one that speaks
+no proper HTTP."""
 
 from __future__ import annotations
 
 import json
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass
@@ -53,3 +55,34 @@ def receiving() -> Iterator[Receiver]:
         found.hang.set()
         server.shutdown()
         server.server_close()
+
+
+_DRIP_SECONDS: Final = 0.05
+
+
+@contextmanager
+def speaking(words: bytes, drip: bytes = b"") -> Iterator[str]:
+    """The URL of a server that says these words to whoever has asked, and then the drip, over and over, for as long as
+    they listen."""
+    over = threading.Event()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            try:
+                self.request.recv(65536)
+                self.request.sendall(words)
+                while drip and not over.wait(_DRIP_SECONDS):
+                    self.request.sendall(drip)
+            except OSError:
+                """They have left."""
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            over.set()
+            server.shutdown()

@@ -15,6 +15,7 @@ from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
 from accounts.api.fields import Text, TrueOrFalse
+from accounts.api.throttling import AddressThrottle
 from accounts.api.tokens import NewTokenSerializer, TokenWishSerializer, new_token, require_whole
 from accounts.models import AuditVerb, TokenScope
 from accounts.services import device_login
@@ -22,7 +23,7 @@ from accounts.services.actor import act_as
 from accounts.services.audit import record
 
 
-class DeviceThrottle(SimpleRateThrottle):
+class DeviceThrottle(AddressThrottle):
     """Thirty requests a minute from one address."""
 
     scope = "device"
@@ -42,7 +43,7 @@ class CodeThrottle(SimpleRateThrottle):
         return f"throttle-device-code-{request.user.pk}"
 
 
-class TokenThrottle(SimpleRateThrottle):
+class TokenThrottle(AddressThrottle):
     """Three hundred questions a minute from one address: fifteen command lines that wait."""
 
     scope = "device-token"

@@ -7,10 +7,19 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
+from accounts.addresses import counted_address
+
 _KNOWN_SECONDS: Final = 30 * 24 * 3600
 
 
-class LoginThrottle(SimpleRateThrottle):
+class AddressThrottle(SimpleRateThrottle):
+    """Counts by the address of who asks; by the network for IPv6, since a customer has 2^64 addresses there."""
+
+    def get_ident(self, request: Request) -> str:
+        return counted_address(super().get_ident(request))
+
+
+class LoginThrottle(AddressThrottle):
     """Ten tries a minute for one user name from one address. A login that succeeds clears them."""
 
     scope = "login"
@@ -25,7 +34,7 @@ class LoginThrottle(SimpleRateThrottle):
         self.cache.set(f"known-login-{_who(request, self.get_ident(request))}", True, _KNOWN_SECONDS)
 
 
-class AddressLoginThrottle(SimpleRateThrottle):
+class AddressLoginThrottle(AddressThrottle):
     """A hundred tries a minute from one address, whatever the user names."""
 
     scope = "login-address"
@@ -35,7 +44,7 @@ class AddressLoginThrottle(SimpleRateThrottle):
         return f"throttle-login-{self.get_ident(request)}"
 
 
-class NameLoginThrottle(SimpleRateThrottle):
+class NameLoginThrottle(AddressThrottle):
     """A hundred tries an hour for one user name, whatever the addresses.
 
     From where the user has logged in lately it does not count, so that nobody can lock out others by their names.
@@ -51,6 +60,9 @@ class NameLoginThrottle(SimpleRateThrottle):
 
 
 def _who(request: Request, address: str = "") -> str:
-    """The user name, and the address if one is given, hashed: what a client types must not be a key of the cache."""
+    """The user name, and the address if one is given, hashed: what a client types must not be a key of the cache.
+
+    The login takes no notice of spaces around a name, so neither does the count.
+    """
     data = request.data if isinstance(request.data, dict) else {}
-    return sha256(f"{address} {str(data.get('username', '')).casefold()}".encode()).hexdigest()
+    return sha256(f"{address} {str(data.get('username', '')).strip().casefold()}".encode()).hexdigest()

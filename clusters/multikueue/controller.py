@@ -12,16 +12,16 @@ import hashlib
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 
+from accounts.alone import Work, alone
 from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
@@ -48,7 +48,6 @@ from scheduling.state.second_pass import MULTIKUEUE, PENDING, READY
 
 _log = logging.getLogger(__name__)
 
-_LOCK: Final = 0x6B776D6B
 _MAX_TURNS: Final = 3
 """Passes in a row, as long as one leads to another."""
 _known: Final[dict[int, Workers]] = defaultdict(Workers)
@@ -63,7 +62,7 @@ def follow_multikueue(
     """Bring a manager's workloads and their copies one step nearer to each other. One process at a time does."""
     if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
         return  # somebody else decides or pushes there
-    with _alone(manager) as mine:
+    with alone(Work.MULTIKUEUE, manager.pk) as mine:
         if not mine:
             return
         known = workers if workers is not None else _known[manager.pk]
@@ -77,19 +76,6 @@ def managers() -> list[str]:
     checks = AdmissionCheck.objects.filter(controller_name=MULTIKUEUE).values_list("cluster__name", flat=True)
     workers = MultiKueueCluster.objects.values_list("cluster__name", flat=True)
     return sorted({*checks, *workers})
-
-
-@contextmanager
-def _alone(manager: Cluster) -> Iterator[bool]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK, manager.pk])
-        mine = bool(cursor.fetchone()[0])
-    try:
-        yield mine
-    finally:
-        if mine:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCK, manager.pk])
 
 
 class _Pass:

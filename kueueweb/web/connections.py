@@ -11,12 +11,12 @@ from typing import ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from accounts.addresses import counted_address
+
 _HEAD_SECONDS: Final = 10.0
 _READER_SECONDS: Final = 30.0
 """How long a client may leave our answer where it is before the connection is cut."""
 _MAX_HEAD_BYTES: Final = 64 * 1024
-_IPV6_PREFIX: Final = 64
-"""One customer usually gets so many bits, so they count as one address."""
 _REFUSAL: Final = (
     b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nconnection: close\r\nretry-after: 5\r\n"
     b"content-length: %d\r\n\r\n%s"
@@ -56,7 +56,7 @@ class _LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
         self._expect_head()
-        address = counted_address(self.client[0], self.limits) if self.client else ""
+        address = limited_address(self.client[0], self.limits) if self.client else ""
         if not address:
             return
         self._counted = address
@@ -128,11 +128,7 @@ def limited_protocol(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
     return type("LimitedProtocol", (_LimitedProtocol,), {"limits": limits, "held": Counter()})
 
 
-def counted_address(text: str, limits: ConnectionLimits) -> str:
-    """What a peer's connections are counted under: its address, or its network for IPv6; empty for a trusted proxy."""
+def limited_address(text: str, limits: ConnectionLimits) -> str:
+    """What a peer's connections are counted under; empty for a trusted proxy."""
     address = ip_address(text)
-    if any(address in network for network in limits.proxies):
-        return ""
-    if address.version == 6:
-        return str(ip_network((address, _IPV6_PREFIX), strict=False))
-    return str(address)
+    return "" if any(address in network for network in limits.proxies) else counted_address(text)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 
+from accounts.addresses import counted_address
 from kueueweb.web.bodies import BodyReader, Disconnected, Headers, Message, Receive, Refused
 from kueueweb.web.turns import Turns
 
@@ -101,7 +102,7 @@ def caller(scope: Scope) -> str:
 
 
 def _address(scope: Scope) -> str:
-    return str(scope["client"][0]) if scope.get("client") else ""
+    return counted_address(str(scope["client"][0])) if scope.get("client") else ""
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

@@ -1,10 +1,12 @@
 """`notifications/` and `notification-rules/`: what each user chose for themselves, and was told."""
 
+import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -12,6 +14,8 @@ from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.views import APIView
 
 from accounts.api.fields import Text, TrueOrFalse
 from accounts.api.scope import ClusterView, json_object
@@ -23,6 +27,7 @@ from notifications.services.gathering import targets_of, tell
 from notifications.services.occurrences import DEFAULT_MINUTES, Occurrence
 
 MAX_RULES_PER_USER: Final = 50
+_SPACE: Final = re.compile(r"[\s\x00-\x1f\x7f]")
 _MAX_MINUTES: Final = 30 * 24 * 60
 _QUEUE_EVENTS: Final = frozenset(
     {
@@ -74,6 +79,15 @@ class ReadSerializer(serializers.Serializer[Any]):
     )
 
 
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        name = (parts.hostname or "").encode("idna")
+        return parts.scheme in {"http", "https"} and bool(name) and parts.port != 0 and not _SPACE.search(text)
+    except ValueError:  # brackets without an IPv6 address, a port beyond 65535, a name that no DNS knows
+        return False
+
+
 class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
     """What a user wants to be told about, and how, beside the page."""
 
@@ -102,8 +116,7 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
 
     def validate_webhook_url(self, value: str) -> str:
         """An http or https URL with a host."""
-        parts = urlsplit(value)
-        if value and (parts.scheme not in {"http", "https"} or not parts.hostname):
+        if value and not _is_web_address(value):
             raise ValidationError(f"Unsupported value {value!r}: an http or https URL is required.")
         return value
 
@@ -230,9 +243,11 @@ class RuleListView(_OwnView):
     def post(self, request: Request) -> Response:
         """Ask to be told about something. The page shows it in any case."""
         serializer = self.checked(request.data)
-        if NotificationRule.objects.filter(user=self.user()).count() >= MAX_RULES_PER_USER:
-            raise LimitReached(f"You have {MAX_RULES_PER_USER} rules, which is the most. Delete one first.")
-        serializer.save(user=self.user(), cluster=self.cluster, created_at=timezone.now())
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=self.user().pk)  # two at once are counted one after the other
+            if NotificationRule.objects.filter(user=self.user()).count() >= MAX_RULES_PER_USER:
+                raise LimitReached(f"You have {MAX_RULES_PER_USER} rules, which is the most. Delete one first.")
+            serializer.save(user=self.user(), cluster=self.cluster, created_at=timezone.now())
         return Response(serializer.data, status.HTTP_201_CREATED)
 
 
@@ -257,8 +272,20 @@ class RuleView(_OwnView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
+class RuleTestThrottle(SimpleRateThrottle):
+    """Ten tests a minute per user: each is sent to somebody."""
+
+    scope = "rule-test"
+    rate = "10/min"
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        return f"throttle-rule-test-{request.user.pk}"
+
+
 class RuleTestView(_OwnView):
     """`notification-rules/{rule_id}/test/`."""
+
+    throttle_classes = (RuleTestThrottle,)
 
     queryset = NotificationRule.objects.none()
     serializer_class = RuleSerializer

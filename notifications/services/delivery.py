@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import smtplib
+import time
 import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from http.client import HTTPException
 from typing import Any, Final
@@ -15,12 +18,17 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
 
-from accounts.outgoing import open_public_url
+from accounts.alone import Work, alone
+from accounts.outgoing import open_public_url, plain_words
 from notifications.models import Channel, Delivery, DeliveryState
 from scheduling.model.times import rfc3339
 
 MAX_ATTEMPTS: Final = 6
 MAX_AT_ONCE: Final = 50
+MAX_OF_ONE_USER: Final = 10
+"""In one pass, so that nobody waits behind all that another user is told."""
+_PATIENCE_SECONDS: Final = 2.0
+"""Whose receivers took longer in this pass waits for the next one with the rest."""
 _TIMEOUT_SECONDS: Final = 5.0
 _FIRST_PAUSE: Final = timedelta(seconds=10)
 
@@ -28,25 +36,40 @@ _log = logging.getLogger(__name__)
 
 
 def deliver(now: datetime, limit: int = MAX_AT_ONCE) -> int:
-    """Send what is due; returns how much was sent.
+    """Send what is due; returns how much was sent. One process does it at a time.
 
-    What is known not to have arrived is tried again, with longer pauses.
+    What is known not to have arrived is tried again, with longer pauses. Receivers that users have named may be as
+    slow as they like: they keep one of the push worker's threads busy, and other users wait for one answer of each.
     """
+    with alone(Work.DELIVERIES) as mine:
+        return _deliver(now, limit) if mine else 0
+
+
+def _deliver(now: datetime, limit: int) -> int:
     sent = 0
+    turns, seconds = Counter[int](), defaultdict[int, float](float)
+    waiting: set[int] = set()
     for _ in range(limit):
-        delivery = _claim(now)
+        delivery = _claim(now, waiting)
         if delivery is None:
             break
+        user = delivery.notification.user_id
+        began = time.monotonic()
         sent += _send(delivery, now)
+        turns[user] += 1
+        seconds[user] += time.monotonic() - began
+        if turns[user] >= MAX_OF_ONE_USER or seconds[user] >= _PATIENCE_SECONDS:
+            waiting.add(user)
     return sent
 
 
-def _claim(now: datetime) -> Delivery | None:
-    """The next one that is due, committed as Sending before anything is sent."""
+def _claim(now: datetime, waiting: Collection[int]) -> Delivery | None:
+    """The next one that is due, committed as Sending before anything is sent; none of the users who wait."""
     with transaction.atomic():
         due = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=now).order_by("next_at", "id")
         found = (
-            due.select_for_update(skip_locked=True, of=("self",))
+            due.exclude(notification__user__in=waiting)
+            .select_for_update(skip_locked=True, of=("self",))
             .select_related("notification__cluster", "notification__user")
             .first()
         )
@@ -64,8 +87,8 @@ def _send(delivery: Delivery, now: datetime) -> bool:
         last = delivery.attempts >= MAX_ATTEMPTS
         delivery.state = DeliveryState.FAILED if last else DeliveryState.PENDING
         delivery.next_at = now + _FIRST_PAUSE * 2 ** (delivery.attempts - 1)
-        delivery.error = str(error)[:1024]
-        _log.warning("Notification %s by %s, attempt %d: %s", delivery.pk, delivery.channel, delivery.attempts, error)
+        delivery.error = why = plain_words(error)
+        _log.warning("Notification %s by %s, attempt %d: %s", delivery.pk, delivery.channel, delivery.attempts, why)
     else:
         delivery.state, delivery.error = DeliveryState.SENT, ""
     delivery.save(update_fields=["state", "next_at", "error"])

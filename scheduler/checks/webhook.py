@@ -18,14 +18,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+import re
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
-from urllib.parse import urlsplit
+from http.client import HTTPException
+from typing import Annotated, Any, Final
 
 import msgspec
 from django.conf import settings
@@ -33,7 +34,7 @@ from django.core.cache import cache
 
 from accounts.exceptions import KueuewebError, ManifestErrors
 from accounts.models import Cluster
-from accounts.outgoing import AddressNotAllowed, open_url
+from accounts.outgoing import AddressNotAllowed, open_url, plain_words
 from queues.models import AdmissionCheck, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduling.model.quantity import format_amount
@@ -51,6 +52,8 @@ _MAX_BACKOFF_SECONDS: Final = 300.0
 _ASK_AGAIN_SECONDS: Final = 10.0
 """The delay after the answer Pending."""
 
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
 _log = logging.getLogger(__name__)
 
 
@@ -59,7 +62,7 @@ class WebhookAnswer(msgspec.Struct, frozen=True):
 
     state: AdmissionCheckStatus
     message: str = ""
-    requeue_after_seconds: int | None = None
+    requeue_after_seconds: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] | None = None
     pod_set_updates: list[dict[str, Any]] = []
 
 
@@ -175,7 +178,7 @@ def _store(question: Question, answer: CheckAnswer, now: float) -> None:
 def post(question: Question, now: float) -> WebhookAnswer:
     """Ask the URL. Raises `WebhookFailed`; `WebhookSilent` if no answer came in time."""
     url = question.check.annotations.get(URL, "")
-    if urlsplit(url).scheme not in {"http", "https"}:
+    if not url.startswith(("http://", "https://")):
         raise WebhookFailed(f"the annotation {URL} holds no http(s) URL: {url!r}")
     if not settings.ADMISSION_CHECK_SIGNING_KEY:
         raise WebhookFailed("kueueweb has no key to sign requests: set ADMISSION_CHECK_SIGNING_KEY")
@@ -186,20 +189,25 @@ def post(question: Question, now: float) -> WebhookAnswer:
         "X-Kueueweb-Timestamp": timestamp,
         "X-Kueueweb-Signature": f"sha256={signature(timestamp, body)}",
     }
-    request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 (the scheme is checked above)
     try:
+        request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 (the scheme is checked above)
         with open_url(request, _timeout(question.check)) as answer:
             content = answer.read(_MAX_ANSWER_BYTES)
     except urllib.error.HTTPError as error:
-        raise WebhookFailed(f"the answer was {error.code} {error.reason}") from error
+        raise WebhookFailed(f"the answer was {error.code} {plain_words(error.reason)}") from error
+    except (HTTPException, ValueError) as error:  # no HTTP, or a URL that cannot be
+        raise WebhookFailed(f"no answer that can be read: {plain_words(error)}") from error
     except OSError as error:  # URLError and time-outs are OSErrors
         if isinstance(getattr(error, "reason", None), AddressNotAllowed):
             raise WebhookFailed(str(error.reason)) from error  # type: ignore[attr-defined]  # a URLError has one
-        raise WebhookSilent(f"no answer: {error}") from error
+        raise WebhookSilent(f"no answer: {plain_words(error)}") from error
     try:
-        return msgspec.json.decode(content, type=WebhookAnswer)
+        found = msgspec.json.decode(content, type=WebhookAnswer)
     except msgspec.DecodeError as error:
         raise WebhookFailed(f"the answer does not have the required form: {error}") from error
+    if _NUL.search(content):
+        raise WebhookFailed("the answer holds a NUL character, which no text here may hold")
+    return found
 
 
 def signature(timestamp: str, body: bytes) -> str:

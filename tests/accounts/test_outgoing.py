@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +13,8 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from accounts.outgoing import AddressNotAllowed, connect, is_allowed, open_url
+from accounts.outgoing import AddressNotAllowed, connect, is_allowed, open_url, plain_words
+from tests.http_receiver import speaking
 
 
 @pytest.fixture
@@ -114,3 +116,51 @@ def test_a_request_keeps_its_host_and_follows_no_redirect(
 def test_other_schemes_are_not_spoken(url: str) -> None:
     with pytest.raises(URLError, match="unknown url type"):
         open_url(url, 2)
+
+
+@pytest.mark.parametrize("words", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_the_whole_answer_comes_in_time_or_none_does(words: bytes) -> None:
+    """A server that sends a byte now and then would keep its asker for ever."""
+    given_up = threading.Event()
+
+    def ask(url: str) -> None:
+        with pytest.raises(OSError, match="timed out"), open_url(url, 0.5) as answer:
+            answer.read()
+        given_up.set()
+
+    with speaking(words, drip=b"a") as url:
+        asker = threading.Thread(target=ask, args=[url], daemon=True)
+        asker.start()
+        assert given_up.wait(30)
+        asker.join()
+
+
+def test_a_name_of_many_addresses_is_given_no_more_time() -> None:
+    tried: list[float] = []
+
+    class Silent(socket.socket):
+        def connect(self, place: Any) -> None:
+            tried.append(self.gettimeout() or 0)
+            time.sleep(0.02)
+            raise TimeoutError("timed out")
+
+    def many(host: str, port: int, *_: Any) -> list[tuple[Any, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (f"127.0.0.{n}", port)) for n in range(1, 100)]
+
+    with pytest.raises(TimeoutError):
+        connect("many.example.org", 9, 0.2, many, make=Silent)
+    assert len(tried) <= 10
+    assert tried == sorted(tried, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("a\0b", "a?b"),
+        ("two\r\nlines \x1b[31m", "two??lines ?[31m"),
+        ("plain, é", "plain, é"),
+        ("x" * 2000, "x" * 1024),
+    ],
+)
+def test_what_a_server_says_in_an_error_can_be_stored_and_shown(words: str, shown: str) -> None:
+    assert plain_words(OSError(words)) == shown

@@ -105,6 +105,20 @@ def test_guessing_is_as_slow_with_forged_addresses(site: SchemaClient) -> None:
     assert statuses[-1] == 429
 
 
+def test_guessing_is_as_slow_with_spaces_around_the_name(site: SchemaClient) -> None:
+    """The login takes no notice of them."""
+    wrong = [{"username": f"{' ' * number}{CREDENTIALS['username']}\t", "password": "x"} for number in range(11)]
+    assert [site.post(TOKEN, each).status_code for each in wrong] == [401] * 10 + [429]
+
+
+def test_guessing_from_a_whole_network_of_ipv6_is_as_slow(site: SchemaClient) -> None:
+    """A customer has 2^64 addresses there: a count for each of them would be none."""
+    wrong = {**CREDENTIALS, "password": "x"}
+    statuses = [site.post(TOKEN, wrong, REMOTE_ADDR=f"2001:db8::{number:x}:1").status_code for number in range(11)]
+    assert statuses == [401] * 10 + [429]
+    assert site.post(TOKEN, wrong, REMOTE_ADDR="2001:db8:0:1::1").status_code == 401
+
+
 def test_guessing_from_many_addresses_is_slow_too(site: SchemaClient) -> None:
     """S10: a name has a count of its own; from where its user has been before, it does not count."""
     assert site.post(TOKEN, CREDENTIALS, REMOTE_ADDR="10.9.0.1").status_code == 201

@@ -15,14 +15,15 @@ from django.utils import timezone
 from accounts.models import AuditRecord, Cluster
 from gpus.models import Device
 from notifications.models import Delivery, Event, Notification, NotificationRule, Scan
-from notifications.services.delivery import MAX_ATTEMPTS, deliver
+from notifications.services import delivery
+from notifications.services.delivery import MAX_ATTEMPTS, MAX_OF_ONE_USER, deliver
 from notifications.services.gathering import forget_notifications, gather
 from notifications.tasks import notify
 from queues.models import Workload
 from scheduler.models import Lease
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue, make_node, make_workload
-from tests.http_receiver import receiving
+from tests.http_receiver import receiving, speaking
 
 pytestmark = pytest.mark.django_db
 
@@ -255,6 +256,10 @@ def test_a_mail_is_sent_once(cluster: Cluster, bob: SchemaClient, settings: Any)
         ({"event": "DeviceFailed", "cluster_queue": "main"}, "cluster_queue"),
         ({"event": "WorkloadStarted", "channels": ["webhook"]}, "webhook_url"),
         ({"event": "WorkloadStarted", "channels": ["webhook"], "webhook_url": "file:///etc/passwd"}, "webhook_url"),
+        ({"event": "WorkloadStarted", "channels": ["webhook"], "webhook_url": "http://[::1"}, "webhook_url"),
+        ({"event": "WorkloadStarted", "channels": ["webhook"], "webhook_url": "http://h:99999/"}, "webhook_url"),
+        ({"event": "WorkloadStarted", "channels": ["webhook"], "webhook_url": "http://a..b/"}, "webhook_url"),
+        ({"event": "WorkloadStarted", "channels": ["webhook"], "webhook_url": "http://h\r\nX: y/"}, "webhook_url"),
         ({"event": "WorkloadStarted", "channels": ["mail"]}, "channels"),
     ],
 )
@@ -341,3 +346,87 @@ def test_a_worker_leaves_a_cluster_that_another_looks_at(cluster: Cluster, bob: 
         worker.start()
         worker.join()
     assert told == [0]
+
+
+def test_tests_are_counted(bob: SchemaClient, charlie: SchemaClient) -> None:
+    """Each is stored and sent: without a limit one user could fill the table and call others as often as they like."""
+    rule = make_rule(bob, Event.WORKLOAD_STARTED)
+    statuses = [bob.post(f"{RULES}{rule.pk}/test/").status_code for _ in range(11)]
+    assert statuses == [202] * 10 + [429]
+    other = make_rule(charlie, Event.WORKLOAD_STARTED)
+    assert charlie.post(f"{RULES}{other.pk}/test/").status_code == 202
+
+
+def order_a_test(client: SchemaClient, url: str, times: int = 1) -> None:
+    """What a rule has sent when its user asks for a test."""
+    rule = make_rule(client, Event.WORKLOAD_STARTED, channels=["webhook"], webhook_url=url)
+    for _ in range(times):
+        assert client.post(f"{RULES}{rule.pk}/test/").status_code == 202
+
+
+def test_a_receiver_that_never_ends_its_answer_keeps_nobody_else_waiting(
+    cluster: Cluster, bob: SchemaClient, charlie: SchemaClient, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The push worker has four threads: who could keep them busy would stop every Job of every tenant."""
+    settings.OUTGOING_NETWORKS = ["127.0.0.0/8"]
+    monkeypatch.setattr(delivery, "_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(delivery, "_PATIENCE_SECONDS", 0.4)
+    with speaking(b"HTTP/1.1 200 OK\r\n", drip=b"a") as slow, receiving() as receiver:
+        order_a_test(bob, slow, times=3)
+        order_a_test(charlie, receiver.url)
+        assert deliver(timezone.now()) == 1
+        assert len(receiver.asked) == 1
+    assert sorted(Delivery.objects.filter(target=slow).values_list("attempts", flat=True)) == [0, 0, 1]
+
+
+def test_what_one_user_is_told_by_the_hundred_keeps_nobody_else_waiting(
+    cluster: Cluster, bob: SchemaClient, charlie: SchemaClient, settings: Any
+) -> None:
+    settings.OUTGOING_NETWORKS = ["127.0.0.0/8"]
+    with receiving() as many, receiving() as one:
+        order_a_test(bob, many.url)
+        told = Notification.objects.get()
+        for number in range(MAX_OF_ONE_USER + 5):
+            row = Notification.objects.create(
+                user=told.user, cluster=cluster, event=told.event, key=str(number), title="more", path="/", at=told.at
+            )
+            Delivery.objects.create(notification=row, channel="webhook", target=many.url, next_at=told.at)
+        order_a_test(charlie, one.url)
+        assert deliver(timezone.now()) == MAX_OF_ONE_USER + 1
+        assert (len(many.asked), len(one.asked)) == (MAX_OF_ONE_USER, 1)
+        assert deliver(timezone.now()) == 6
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_worker_sends_at_a_time(cluster: Cluster, bob: SchemaClient, settings: Any) -> None:
+    settings.OUTGOING_NETWORKS = ["127.0.0.0/8"]
+    with receiving() as receiver:
+        order_a_test(bob, receiver.url)
+        receiver.hang.clear()
+        sent: list[int] = []
+
+        def work() -> None:
+            sent.append(deliver(timezone.now()))
+            connection.close()
+
+        first = threading.Thread(target=work)
+        first.start()
+        while not receiver.asked:
+            first.join(0.01)
+        order_a_test(bob, receiver.url)
+        assert deliver(timezone.now()) == 0
+        receiver.hang.set()
+        first.join()
+        assert sent == [1]  # the second is due after this pass began
+
+
+def test_a_receiver_that_speaks_no_http_stops_no_other(
+    cluster: Cluster, bob: SchemaClient, charlie: SchemaClient, settings: Any
+) -> None:
+    settings.OUTGOING_NETWORKS = ["127.0.0.0/8"]
+    with speaking(b"\0\0\0\r\n\r\n") as rubbish, receiving() as receiver:
+        order_a_test(bob, rubbish)
+        order_a_test(charlie, receiver.url)
+        assert deliver(timezone.now()) == 1
+        assert len(receiver.asked) == 1
+    assert Delivery.objects.get(target=rubbish).state == "Pending"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from kueueweb.web.connections import ConnectionLimits, counted_address, limited_protocol
+from kueueweb.web.connections import ConnectionLimits, limited_address, limited_protocol
 
 LARGE = b"x" * 2**25
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -92,4 +92,4 @@ def test_a_client_that_does_not_read_the_response_is_disconnected() -> None:
     [("10.0.0.1", ""), ("10.1.0.1", "10.1.0.1"), ("2001:db8:0:1:2::3", "2001:db8:0:1::/64")],
 )
 def test_what_counts_together(address: str, counted: str) -> None:
-    assert counted_address(address, ConnectionLimits(1, (ip_network("10.0.0.0/24"),))) == counted
+    assert limited_address(address, ConnectionLimits(1, (ip_network("10.0.0.0/24"),))) == counted

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import override_settings
 
 from accounts.models import Cluster
 from queues.models import AdmissionCheck, Workload
 from scheduler.checks.webhook import CONTROLLER, TIMEOUT, URL, ask_pending, signature
 from scheduler.leader.engine import Engine
+from scheduler.tasks import ask_webhook_checks
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
-from tests.http_receiver import Receiver, receiving
+from tests.http_receiver import Receiver, receiving, speaking
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -124,6 +127,9 @@ def test_retry_gives_the_quota_back_for_a_while(cluster: Cluster, engine: Engine
         (302, b"", "302"),
         (200, b"not json", "does not have the required form"),
         (200, {"state": "Perhaps"}, "does not have the required form"),
+        (200, {"state": "Ready", "message": "\0"}, "NUL"),
+        (200, {"state": "Retry", "requeue_after_seconds": 10**15}, "does not have the required form"),
+        (200, {"state": "Retry", "requeue_after_seconds": -1}, "does not have the required form"),
     ],
 )
 def test_an_invalid_answer_is_reported_and_retried(
@@ -162,6 +168,58 @@ def test_a_silent_url_is_asked_once_and_backs_off_for_everyone(
     assert ask_pending(cluster, NOW + 1) == 0
     assert len(receiver.asked) == 1
     assert ask_pending(cluster, NOW + 2) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "drip", "said"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n\r\n", b"", "no answer that can be read: SSH-2.0-OpenSSH"),
+        (b"\0\r\n\r\n", b"", "no answer that can be read: ?"),
+        (b"HTTP/1.1 500 \0\r\n\r\n", b"", "the answer was 500 ?"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", b"", "does not have the required form"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" ", "no answer: "),
+    ],
+)
+def test_whatever_a_url_says_the_other_checks_are_asked(
+    cluster: Cluster, engine: Engine, receiver: Receiver, words: bytes, drip: bytes, said: str
+) -> None:
+    AdmissionCheck.objects.create(
+        cluster=cluster, name="other", controller_name=CONTROLLER, annotations={URL: receiver.url}, created_at=START
+    )
+    make_cluster_queue(cluster, "second", local_queue="second", admission_checks=[{"name": "other", "onFlavors": []}])
+    make_workload(cluster, "two", queue_name="second")
+    engine.run()
+    with speaking(words, drip) as url:
+        AdmissionCheck.objects.filter(name="billing").update(annotations={URL: url, TIMEOUT: "0.5"})
+        assert ask_pending(cluster, NOW) == 1
+    [state] = Workload.objects.get(name="one").admission_check_states
+    assert (state["state"], said in state["message"]) == ("Pending", True), state
+
+
+@pytest.mark.parametrize("url", ["http://[::1/", "http://a..b/", "http://127.0.0.1:99999/", "http://h\r\nX: y/"])
+def test_a_url_that_cannot_be_is_told(cluster: Cluster, engine: Engine, url: str) -> None:
+    AdmissionCheck.objects.update(annotations={URL: url})
+    assert ask_pending(cluster, NOW) == 0
+    assert "Attempt 1 failed" in check()[1]
+
+
+def test_a_url_that_hangs_keeps_one_worker_waiting(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    """Beat starts a run each two seconds, and the push worker has four threads."""
+    receiver.hang.clear()
+    AdmissionCheck.objects.update(annotations={URL: receiver.url, TIMEOUT: "30"})
+
+    def work() -> None:
+        ask_webhook_checks()
+        connection.close()
+
+    first = threading.Thread(target=work)
+    first.start()
+    while not receiver.asked:
+        first.join(0.01)
+    ask_webhook_checks()
+    assert len(receiver.asked) == 1
+    receiver.hang.set()
+    first.join()
 
 
 def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None:

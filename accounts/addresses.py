@@ -1,0 +1,20 @@
+"""What requests of one address are counted under."""
+
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+_IPV6_PREFIX: Final = 64
+"""One customer usually gets so many bits, so they count as one address."""
+
+
+def counted_address(text: str) -> str:
+    """The address, or its network for IPv6; what is no address stays as it is."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return text
+    if address.version == 4:
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ip_network((address, _IPV6_PREFIX), strict=False))
