@@ -16,7 +16,8 @@ class AddressThrottle(SimpleRateThrottle):
     """Counts by the address of who asks; by the network for IPv6, since a customer has 2^64 addresses there."""
 
     def get_ident(self, request: Request) -> str:
-        return counted_address(super().get_ident(request))
+        # A server behind a Unix socket names no address: who comes that way counts as one.
+        return counted_address(super().get_ident(request) or "")
 
 
 class LoginThrottle(AddressThrottle):

@@ -119,6 +119,12 @@ def test_guessing_from_a_whole_network_of_ipv6_is_as_slow(site: SchemaClient) ->
     assert site.post(TOKEN, wrong, REMOTE_ADDR="2001:db8:0:1::1").status_code == 401
 
 
+def test_whoever_comes_through_a_unix_socket_has_no_address_and_is_counted(site: SchemaClient) -> None:
+    wrong = [{"username": f"user-{number}", "password": "x"} for number in range(101)]
+    statuses = [site.post(TOKEN, each, REMOTE_ADDR=None).status_code for each in wrong]
+    assert statuses == [401] * 100 + [429]
+
+
 def test_guessing_from_many_addresses_is_slow_too(site: SchemaClient) -> None:
     """S10: a name has a count of its own; from where its user has been before, it does not count."""
     assert site.post(TOKEN, CREDENTIALS, REMOTE_ADDR="10.9.0.1").status_code == 201
