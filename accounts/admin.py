@@ -1,7 +1,6 @@
 """Admin pages of clusters and role bindings."""
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,6 +13,7 @@ from accounts.services.cluster_settings import (
     set_device_binding,
     set_mode,
     set_serves_kueue_objects,
+    telemetry_url_mistake,
 )
 
 if TYPE_CHECKING:
@@ -59,9 +59,8 @@ class ClusterForm(AnyModelForm):
         urls = self.cleaned_data["telemetry_urls"] or []
         if not isinstance(urls, list):
             raise forms.ValidationError('Expected a list of addresses, such as ["http://10.0.0.7:9394/metrics"].')
-        for url in urls:
-            if not isinstance(url, str) or urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).netloc:
-                raise forms.ValidationError(f"{url!r} is not an http(s) URL.")
+        for mistake in filter(None, map(telemetry_url_mistake, urls)):
+            raise forms.ValidationError(mistake)
         return urls
 
 

@@ -9,14 +9,17 @@ then keeps nobody longer than who sends none.
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import time
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 
@@ -30,6 +33,8 @@ _METADATA: Final = frozenset(
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _MAX_WORDS: Final = 1024
+_CREDENTIALS: Final = re.compile(r"://[^/?#\s]*@")
+HIDDEN_CREDENTIALS: Final = "://***@"
 
 
 class AddressNotAllowed(OSError):
@@ -41,15 +46,33 @@ def open_url(request: urllib.request.Request | str, timeout_seconds: float) -> H
 
     Raises OSError (`AddressNotAllowed`, `URLError`, `HTTPError` also for a redirect) and `HTTPException`.
     """
-    answer: HTTPResponse = _OPENER.open(request, timeout=timeout_seconds)
+    answer: HTTPResponse = _OPENER.open(_with_credentials(request), timeout=timeout_seconds)
     return answer
 
 
 def open_public_url(request: urllib.request.Request, timeout_seconds: float) -> HTTPResponse:
     """As `open_url`, for URLs that any user may write down: private networks are reached only where OUTGOING_NETWORKS
     lists them."""
-    answer: HTTPResponse = _PUBLIC_OPENER.open(request, timeout=timeout_seconds)
+    answer: HTTPResponse = _PUBLIC_OPENER.open(_with_credentials(request), timeout=timeout_seconds)
     return answer
+
+
+def without_credentials(url: str) -> str:
+    """The address with `***` for the user name and password that it may carry."""
+    return _CREDENTIALS.sub(HIDDEN_CREDENTIALS, url)
+
+
+def _with_credentials(request: urllib.request.Request | str) -> urllib.request.Request:
+    """User name and password of the address as a header: urllib takes them for a part of the host."""
+    asked = urllib.request.Request(request) if isinstance(request, str) else request  # noqa: S310 (the opener's schemes)
+    parts = urlsplit(asked.full_url)
+    said, separator, place = parts.netloc.rpartition("@")
+    if separator:
+        asked.full_url = parts._replace(netloc=place).geturl()
+        name, _, password = said.partition(":")
+        word = b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+        asked.add_unredirected_header("Authorization", f"Basic {word}")
+    return asked
 
 
 def plain_words(said: object) -> str:

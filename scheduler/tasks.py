@@ -109,11 +109,13 @@ def _calm_the_collector() -> None:
 def ask_webhook_checks() -> None:
     """Ask the URLs of admission checks that wait for an answer.
 
-    One worker at a time: a URL that does not answer must not keep a thread of each run waiting.
+    One worker at a time in each cluster: URLs that do not answer keep one thread waiting, not one of each run, and no
+    other cluster.
     """
-    with alone(Work.WEBHOOK_CHECKS) as mine:
-        for found in _scheduled() if mine else ():
-            ask_pending(found)
+    for found in _scheduled():
+        with alone(Work.WEBHOOK_CHECKS, found.pk) as mine:
+            if mine:
+                ask_pending(found)
 
 
 @shared_task(name="scheduler.tasks.join_metric_counts")
@@ -138,10 +140,11 @@ def follow_all_nodes() -> None:
 
 @shared_task(name="scheduler.tasks.sample_telemetry")
 def sample_telemetry() -> None:
-    """Sample what devices and containers use; one worker at a time, as above."""
-    with alone(Work.TELEMETRY) as mine:
-        for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk") if mine else ():
-            sample_cluster(found, timezone.now())
+    """Sample what devices and containers use; one worker at a time in each cluster, as above."""
+    for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk"):
+        with alone(Work.TELEMETRY, found.pk) as mine:
+            if mine:
+                sample_cluster(found, timezone.now())
 
 
 @shared_task(name="scheduler.tasks.roll_up_telemetry")

@@ -17,7 +17,6 @@ from rest_framework.response import Response
 from accounts.api.csv_lines import csv_lines
 from accounts.api.scope import ClusterView
 from accounts.models import AuditRecord, AuditVerb
-from accounts.services.access import Access
 from accounts.services.audit import line
 
 _FIELDS: Final = (
@@ -129,10 +128,6 @@ class AuditExportView(AuditView):
         of = "" if self.reach.is_of_several else f"-{self.cluster.name}"
         answer.headers["Content-Disposition"] = f'attachment; filename="audit{of}.{ending}"'
         return answer
-
-
-def _audits_a_part(access: Access) -> bool:
-    return access.audited_namespaces() != frozenset()
 
 
 def _in_steps(rows: QuerySet[AuditRecord, Any]) -> Iterator[dict[str, Any]]:

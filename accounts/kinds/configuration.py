@@ -11,6 +11,7 @@ from accounts.kinds.selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason, read_metadata
 from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import label_value, qualified_name
+from scheduling.model.configuration import DEFAULT_PREEMPTION_STRATEGIES
 from scheduling.model.times import duration_seconds
 from scheduling.model.vocabulary import (
     PreemptionStrategy,
@@ -63,6 +64,8 @@ def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
             del found[key]
         elif block is not None and old:
             found[key] = {name: value for name, value in block.content.items() if name != "enable"}
+            if key == "fairSharing" and not found[key].get("preemptionStrategies"):
+                found[key]["preemptionStrategies"] = list(DEFAULT_PREEMPTION_STRATEGIES)  # as v1beta2 has to say it
     _read_admission_fair_sharing(top)
     _read_resources(top)
     _read_retention(top)

@@ -2,14 +2,18 @@
 
 import hashlib
 import json
-import re
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.utils.crypto import salted_hmac
 
 from accounts.events import request_push, wake_scheduler
 from accounts.exceptions import Conflict, MirroredFromCluster, NotFound
 from accounts.models import Cluster, ClusterMode, DeviceBinding
+from accounts.outgoing import HIDDEN_CREDENTIALS, without_credentials
 from accounts.services.apply_result import Action
 from accounts.services.precondition import Precondition
 from scheduling.manifest import LocatedError, ObjectMeta
@@ -17,10 +21,22 @@ from scheduling.manifest import LocatedError, ObjectMeta
 CONFIGURATION_NAME: Final = "default"
 """What the Configuration of a cluster is called where a name is needed: it has none in its manifest."""
 _NOT_THERE: Final = "0"
-_CREDENTIALS: Final = re.compile(r"://[^/@\s]+@")
+_MAX_URL: Final = 2048
+_MAX_SHOWN: Final = 200
 _VERSION_LENGTH: Final = 16
 _UNREAD: Final = ObjectMeta("")
 """Of a writer who replaces whatever is there."""
+
+
+class UnknownCredentials(ValueError):
+    """An address with hidden credentials that is none of those that were shown. `place` is its place in the list."""
+
+    def __init__(self, place: int, url: str) -> None:
+        super().__init__(
+            f"Invalid value: {url!r}: *** stands for credentials that are stored, and there are none for this address. "
+            "Write them out."
+        )
+        self.place = place
 
 
 def cluster_named(name: str) -> Cluster:
@@ -66,15 +82,46 @@ def set_accepted_managers(cluster: Cluster, names: Sequence[str]) -> None:
     request_push(cluster.name)
 
 
+def set_telemetry_urls(cluster: Cluster, urls: Sequence[str]) -> None:
+    """Where telemetry is read from now on. An address with `***` for a user name and password, as they are shown,
+    keeps those that it had. Raises `UnknownCredentials`."""
+    row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+    kept = defaultdict[str, list[str]](list)
+    for shown, stored in zip(shown_telemetry_urls(row), row.telemetry_urls, strict=True):
+        kept[shown].append(stored)
+    meant = []
+    for place, url in enumerate(urls):
+        if HIDDEN_CREDENTIALS in url and not kept[url]:
+            raise UnknownCredentials(place, url)
+        meant.append(kept[url].pop(0) if kept[url] else url)
+    Cluster.objects.filter(pk=cluster.pk).update(telemetry_urls=list(dict.fromkeys(meant)))
+
+
+def telemetry_url_mistake(url: object) -> str:
+    """What is wrong with the address of a monitor; empty if it can be asked."""
+    if not isinstance(url, str) or len(url) > _MAX_URL or any(not each.isprintable() or each == " " for each in url):
+        return f"{str(url)[:_MAX_SHOWN]!r} is not an http(s) URL."
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        if parts.netloc.count("@") > 1:
+            return f"{without_credentials(url)[:_MAX_SHOWN]!r} has more than one @. Write %40 for that of a password."
+    except ValueError:  # a port that is no number, or half an IPv6 address
+        usable = False
+    return "" if usable else f"{without_credentials(url)[:_MAX_SHOWN]!r} is not an http(s) URL."
+
+
 def shown_telemetry_urls(cluster: Cluster) -> list[str]:
     """Where telemetry is read, with `***` for the user name and password that an address may carry."""
-    return [_CREDENTIALS.sub("://***@", url) for url in cluster.telemetry_urls]
+    return [without_credentials(url) for url in cluster.telemetry_urls]
 
 
 def settings_version(cluster: Cluster) -> str:
     """What the settings of a cluster are now, in a word that is another one after each change of them."""
+    # Keyed, so that nobody can try passwords against the word.
+    urls = salted_hmac("telemetry_urls", json.dumps(cluster.telemetry_urls)).hexdigest()
     settings = (cluster.mode, cluster.serves_kueue_objects, cluster.device_binding, cluster.accepts_workloads_from)
-    return content_version(settings)
+    return content_version((*settings, urls))
 
 
 def content_version(content: Any) -> str:

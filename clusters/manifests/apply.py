@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -311,16 +312,19 @@ class _Call:
                 found.submitted.report.warn(found.submitted.at(field), text)
 
     def _store_configuration(self, found: Object) -> Applied:
-        action = cluster_settings.apply_configuration(
-            self._cluster, found.submitted.spec, applied_set=self._set, read=found.meta
-        )
+        with _located(found):
+            action = cluster_settings.apply_configuration(
+                self._cluster, found.submitted.spec, applied_set=self._set, read=found.meta
+            )
         return self._applied(found, action)
 
     def _store_config_map(self, found: Object) -> Applied:
         spec = found.submitted.spec
-        action = cluster_settings.apply_device_plugin(
-            self._cluster, spec.meta.key, write_config_map(spec), spec.settings, applied_set=self._set, read=found.meta
-        )
+        content = write_config_map(spec)
+        with _located(found):
+            action = cluster_settings.apply_device_plugin(
+                self._cluster, spec.meta.key, content, spec.settings, applied_set=self._set, read=found.meta
+            )
         return self._applied(found, action)
 
     def _store_nodes(self, group: Sequence[Object]) -> list[Applied]:
@@ -340,3 +344,14 @@ class _Call:
     def _applied(found: Object, action: Action) -> Applied:
         warnings = tuple(found.submitted.report.warnings)
         return Applied(found.kind.name, found.meta.namespace, found.meta.name, action, warnings)
+
+
+@contextmanager
+def _located(found: Object) -> Iterator[None]:
+    """A conflict of a setting names the document that it is in, and the item of a List."""
+    try:
+        yield
+    except Conflict as refusal:
+        document, at = found.submitted.report.document, found.submitted.at
+        errors = [replace(error, document=document, path=at(error.path)) for error in refusal.errors]
+        raise Conflict(refusal.message, errors) from refusal

@@ -17,6 +17,8 @@ _MIB: Final = 2**20
 _MAX_NAME: Final = 253
 _NOT_SUPPORTED: Final = 2.0**62
 """DCGM reports numbers of at least this size for what a device cannot measure."""
+_MOST: Final[Mapping[str, float]] = {"temperature_celsius": 1e3, "power_watts": 1e6}
+"""No device is so warm or draws so much: DCGM's numbers for "not measured" are smaller for some types (2^31, 2^47)."""
 _WITH_PEAK: Final = ("memory_used_mib", "utilization_percent")
 _MAX_NAMESPACE: Final = 63
 
@@ -83,6 +85,8 @@ def read_metrics(text: str) -> Reading:
             uuid, *pod = (_label(sample.labels, meaning) for meaning in _LABELS)
             if sample.name in _DEVICE_METRICS and _is_name(uuid):
                 field = _DEVICE_METRICS[sample.name]
+                if value >= _MOST.get(field, math.inf):
+                    continue
                 devices.setdefault(uuid, {})[field] = _scaled(field, value)
             elif sample.name in _CONTAINER_METRICS and all(map(_is_name, (uuid, *pod))):
                 field = _CONTAINER_METRICS[sample.name]

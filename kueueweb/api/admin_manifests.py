@@ -1,5 +1,6 @@
 """YAML out of the admin and in: an object as kubectl shows it, edited as text, checked and applied."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from django.contrib import admin, messages
@@ -10,8 +11,9 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_http_methods
 
-from accounts.exceptions import InvalidRequest, KueuewebError
+from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
+from accounts.services.access import clusters_of
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
 from queues.kinds import KINDS
 from scheduling.manifest import LocatedError
@@ -26,26 +28,33 @@ def manifest(request: HttpRequest, model: str, key: int) -> HttpResponse:
     if kind is None:
         raise Http404
     row: Any = get_object_or_404(kind.model, pk=key)
+    if row.cluster is None:  # a role binding for every cluster is no object of one
+        raise Http404
     if not admin.site.get_model_admin(kind.model).has_view_or_change_permission(request, row):
         raise PermissionDenied
     namespace = row.namespace if kind.namespaced else None
-    text = to_yaml(get_manifests(row.cluster, kind.name, row.name, namespace))
-    return _page(request, f"{kind.name} {row}", row.cluster, text)
+
+    def read() -> str:
+        return to_yaml(get_manifests(row.cluster, kind.name, row.name, namespace))
+
+    return _page(request, f"{kind.name} {row}", row.cluster, read)
 
 
 @require_http_methods(["GET", "POST"])
 def manifests(request: HttpRequest) -> HttpResponse:
     """Any manifests for one of the clusters, from an empty page."""
-    clusters = {cluster.name: cluster for cluster in Cluster.objects.order_by("name")}
+    clusters = {cluster.name: cluster for cluster in clusters_of(request.user)}
     cluster = clusters.get(request.POST.get("cluster") or next(iter(clusters), ""))
     if cluster is None:
         raise Http404
-    return _page(request, "Apply manifests", cluster, "", list(clusters))
+    return _page(request, "Apply manifests", cluster, None, list(clusters))
 
 
 def _page(
-    request: HttpRequest, title: str, cluster: Cluster, text: str, clusters: list[str] | None = None
+    request: HttpRequest, title: str, cluster: Cluster, read: Callable[[], str] | None, clusters: Sequence[str] = ()
 ) -> HttpResponse:
+    """`read`: the text of the object that the page is of."""
+    text = "" if read is None else read()
     objects: list[str] = []
     errors: list[LocatedError] = []
     checked = request.POST.get("do") == "check"
@@ -55,12 +64,14 @@ def _page(
             done = apply_manifests(cluster, text, user=cast("User", request.user), dry_run=checked)
         except KueuewebError as refusal:
             messages.error(request, refusal.message)
-            errors = list(refusal.errors) if isinstance(refusal, InvalidRequest) else []
+            errors = list(refusal.errors)
         else:
             objects = [f"{found.kind} {found.namespace}/{found.name}: {found.action.value}" for found in done.objects]
             for warning in done.warnings:
                 messages.warning(request, warning)
             messages.success(request, "Checked; nothing was stored." if checked else "Applied.")
+            if read is not None and not checked:
+                text = read()  # its resourceVersion is another one now
     context = {
         **admin.site.each_context(request),
         "title": title,

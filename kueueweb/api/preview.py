@@ -16,6 +16,7 @@ from accounts.api.flags import flag
 from accounts.api.scope import ClusterView
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied
+from accounts.services.cluster_settings import CONFIGURATION_NAME
 from clusters.api.manifest_views import ApplyResultSerializer, ManifestsView, result_json
 from clusters.manifests import apply_manifests, delete_manifest, get_manifests, kind_named
 from clusters.manifests.apply import ApplyResult
@@ -151,7 +152,8 @@ class PreviewView(ClusterView):
         metadata = document.content.get("metadata")
         named = metadata if isinstance(metadata, Mapping) else {}
         namespace = str(named.get("namespace") or "") if kind.namespaced else ""
-        name = str(named.get("name") or "")
+        # A Configuration has no name in its manifest.
+        name = str(named.get("name") or (CONFIGURATION_NAME if kind.name == "Configuration" else ""))
         if kind.namespaced and not self.access.may_in_tree(kind.name):
             self.require("view", kind.name, namespace, name)
         waiting = delete_manifest(self.cluster, kind, namespace, name, access=self.access)

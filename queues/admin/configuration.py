@@ -47,6 +47,11 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         rows = super().get_queryset(request).select_related("cluster")
         return rows.prefetch_related(*KINDS[self.model.__name__].prefetch)
 
+    @admin.display(description="fair sharing weight", ordering="fair_sharing_weight")
+    def weight(self, obj: Any) -> str:
+        """As it was written, without the zeros that the column adds."""
+        return f"{obj.fair_sharing_weight.normalize():f}"
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Apply the object by the service: quotas, changes and the wake-up with it."""
         applied = form.apply(actor=request.user.get_username())
@@ -94,8 +99,8 @@ _LISTED: Final[Mapping[str, tuple[str, ...]]] = {
     "MultiKueueCluster": ("kube_config", "cluster_profile"),
     "MultiKueueConfig": ("clusters",),
     "ResourceFlavor": ("node_labels", "topology_name"),
-    "Cohort": ("parent_name", "fair_sharing_weight"),
-    "ClusterQueue": ("cohort_name", "queueing_strategy", "stop_policy", "fair_sharing_weight"),
+    "Cohort": ("parent_name", "weight"),
+    "ClusterQueue": ("cohort_name", "queueing_strategy", "stop_policy", "weight"),
     "LocalQueue": ("cluster_queue_name", "stop_policy"),
 }
 """The columns of each kind's list, beside its name and its cluster."""

@@ -156,7 +156,7 @@ class ConfigurationForm(AnyModelForm):
         for name, place in self._places():
             there, here = _get(stored, place), self.cleaned_data.get(name)
             if name == "fair_sharing_weight":
-                here = None if here is None else str(here)
+                here = None if here is None else f"{here.normalize():f}"
             if (there or None) != (here or None):
                 label = self.fields[name].label or name.replace("_", " ").capitalize()
                 differences.append(f"{label} is {json.dumps(there)} now and {json.dumps(here)} on this page")

@@ -10,6 +10,7 @@ from accounts.api.fields import TrueOrFalse
 from accounts.kinds.declaration import Field, Group, Kind
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from accounts.models import ClusterMode, DeviceBinding
+from accounts.services.cluster_settings import telemetry_url_mistake
 from queues.api.serializers import ConditionSerializer
 from queues.kinds import KINDS
 from queues.kinds.admission_checks import AdmissionChecks
@@ -218,6 +219,15 @@ _BINDING_HELP: Final = (
 _ACCEPTS_HELP: Final = "The clusters whose MultiKueue may run workloads in this one, by name."
 
 
+_MAX_URLS: Final = 1000
+
+
+_TELEMETRY_HELP: Final = (
+    "Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's "
+    "exporter. Credentials are shown as `***`; sent so, they stay as they are."
+)
+
+
 class ClusterSettingsSerializer(Shape):
     """What an admin sets of a cluster."""
 
@@ -228,12 +238,26 @@ class ClusterSettingsSerializer(Shape):
     )
 
     accepts_workloads_from = serializers.ListField(child=TextField(), required=False, help_text=_ACCEPTS_HELP)
+    telemetry_urls = serializers.ListField(
+        child=TextField(max_length=2048), required=False, max_length=_MAX_URLS, help_text=_TELEMETRY_HELP
+    )
+
+    def validate_telemetry_urls(self, urls: list[str]) -> list[str]:
+        """Addresses that can be asked."""
+        found = {place: telemetry_url_mistake(url) for place, url in enumerate(urls)}
+        mistakes: dict[Any, list[str]] = {place: [mistake] for place, mistake in found.items() if mistake}
+        if mistakes:
+            raise serializers.ValidationError(mistakes)
+        return urls
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """One of them, at least."""
         if not attrs:
             raise serializers.ValidationError(
-                {"mode": "Required value: give mode, serves_kueue_objects, device_binding or accepts_workloads_from."}
+                {
+                    "mode": "Required value: give mode, serves_kueue_objects, device_binding, accepts_workloads_from "
+                    "or telemetry_urls."
+                }
             )
         return attrs
 
@@ -251,8 +275,5 @@ class ClusterSerializer(Shape):
     device_plugin = serializers.DictField(
         help_text="What the ConfigMaps of HAMi's device plugin set together; empty: HAMi's defaults."
     )
-    telemetry_urls = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Where what devices and containers really use is read; credentials are hidden.",
-    )
+    telemetry_urls = serializers.ListField(child=serializers.CharField(), help_text=_TELEMETRY_HELP)
     created_at = serializers.DateTimeField()

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,10 +21,12 @@ from accounts.models import Cluster, ClusterMode, DeviceBinding, Namespace, Role
 from accounts.services.access import access_of, accesses_of, clusters_of
 from accounts.services.apply_result import Action
 from accounts.services.cluster_settings import (
+    UnknownCredentials,
     set_accepted_managers,
     set_device_binding,
     set_mode,
     set_serves_kueue_objects,
+    set_telemetry_urls,
     settings_version,
     shown_telemetry_urls,
 )
@@ -282,6 +285,12 @@ class ClusterDetailView(ClusterView):
             set_device_binding(row, DeviceBinding(asked["device_binding"]))
         if "accepts_workloads_from" in asked:
             set_accepted_managers(row, asked["accepts_workloads_from"])
+        if "telemetry_urls" in asked:
+            try:
+                set_telemetry_urls(row, asked["telemetry_urls"])
+            except UnknownCredentials as error:
+                places: dict[Any, list[str]] = {error.place: [str(error)]}
+                raise ValidationError({"telemetry_urls": places}) from error
 
     def _answer(self, request: Request, row: Cluster) -> Response:
         body = _cluster_json(row, access_of(request.user, row).sees_everything)

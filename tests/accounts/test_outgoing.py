@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,8 +14,8 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from accounts.outgoing import AddressNotAllowed, connect, is_allowed, open_url, plain_words
-from tests.http_receiver import speaking
+from accounts.outgoing import AddressNotAllowed, connect, is_allowed, open_url, plain_words, without_credentials
+from tests.http_receiver import receiving, speaking
 
 
 @pytest.fixture
@@ -164,3 +165,26 @@ def test_a_name_of_many_addresses_is_given_no_more_time() -> None:
 )
 def test_what_a_server_says_in_an_error_can_be_stored_and_shown(words: str, shown: str) -> None:
     assert plain_words(OSError(words)) == shown
+
+
+def test_credentials_of_an_address_are_sent_as_a_header() -> None:
+    with receiving() as receiver:
+        url = receiver.url.replace("http://", "http://me%40home:a%2Fb@")
+        request = urllib.request.Request(url, b"{}", {"X-Other": "kept"}, method="POST")
+        with open_url(request, 2) as answer:
+            assert answer.status == 200
+        headers, _ = receiver.asked[0]
+    assert headers["Authorization"] == f"Basic {b64encode(b'me@home:a/b').decode()}"
+    assert (headers["Host"], headers["X-Other"]) == (receiver.url.split("/")[2], "kept")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:a@b@host:80/x@y?z=@", "https://***@host:80/x@y?z=@"),
+        ("http://host/me@home", "http://host/me@home"),
+        ("http://host?me@home", "http://host?me@home"),
+    ],
+)
+def test_credentials_of_an_address_are_not_shown(url: str, shown: str) -> None:
+    assert without_credentials(url) == shown

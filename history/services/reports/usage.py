@@ -93,7 +93,9 @@ def usage(request: Request) -> Report:
         ),
         places=places,
     )
-    quota = _quota_hours(request, by) if {*by} - {CLUSTER} == {"cluster_queue", "flavor"} else None
+    # A quota is in no currency: rows that stand apart by theirs would each have all of it.
+    has_quota = {*by} - {CLUSTER} == {"cluster_queue", "flavor"} and (CLUSTER in by or len(currencies) < 2)
+    quota = _quota_hours(request, by) if has_quota else None
     found: list[list[Cell]] = []
     for *place, resource, hours, cost in fetch(statement, request.parameters()):
         group = dict(zip(groups, place, strict=True))

@@ -2,6 +2,7 @@
 
 import orjson
 import pytest
+import yaml
 
 from accounts.models import Cluster
 from queues.models import ClusterQueue, Cohort, LocalQueue, Workload
@@ -201,3 +202,22 @@ def test_a_configuration_that_is_to_be_new_replaces_none(alice: SchemaClient) ->
     assert apply(alice, fresh).status_code == 200
     other = fresh + "manageJobsWithoutQueueName: true\n"
     assert apply(alice, other).status_code == 409
+
+
+def test_a_setting_that_is_past_is_found_in_its_document(alice: SchemaClient) -> None:
+    apply(alice, CONFIGURATION)
+    settings = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
+    past = orjson.dumps({**settings, "metadata": {"resourceVersion": "past"}}).decode()
+    late = apply(alice, f"{QUEUES}\n---\n{past}")
+    assert late.status_code == 409
+    queues = len(list(yaml.safe_load_all(QUEUES)))
+    [error] = late.json()["errors"]
+    assert (error["document"], error["path"]) == (queues, "metadata.resourceVersion")
+
+
+def test_fair_sharing_of_an_old_configuration_is_kept_as_a_new_one_says_it(alice: SchemaClient) -> None:
+    apply(alice, "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nfairSharing: {enable: true}\n")
+    read = alice.get(f"{URL}configuration/default/?format=json").json()
+    strategies = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+    assert read["fairSharing"] == {"preemptionStrategies": strategies}
+    assert apply(alice, orjson.dumps(read).decode()).status_code == 200

@@ -181,6 +181,8 @@ def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
 PHYSICAL = """DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="n1-0",Hostname="n1"} 61
 DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="n1-0",Hostname="n1"} 187.5
 DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="n1-1",Hostname="n1"} 9223372036854775794
+DCGM_FI_DEV_GPU_TEMP{gpu="2",UUID="n1-2",Hostname="n1"} 2147483632
+DCGM_FI_DEV_POWER_USAGE{gpu="2",UUID="n1-2",Hostname="n1"} 140737488355328
 hami_device_power{node="n1",device_uuid="n1-1"} 55
 """
 
@@ -224,3 +226,26 @@ def test_what_two_endpoints_say_of_one_device_is_one_sample() -> None:
     roll_up_telemetry(NOW + timedelta(hours=1))
     rolled = DeviceSample.objects.get(device__uuid="n1-0", resolution=Resolution.MINUTES)
     assert (rolled.temperature_celsius, rolled.power_watts) == (61.0, 187.5)
+
+
+def test_a_failure_does_not_tell_the_password(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    with served("") as url:
+        port = url.split(":")[2].split("/")[0]
+    cluster.telemetry_urls = [f"http://me:secret@127.0.0.1:{port}/metrics", "ftp://me:secret@127.0.0.1/"]
+    assert sample_cluster(cluster, NOW) == 0
+    assert caplog.text.count("***@127.0.0.1") == 2
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.django_db
+def test_nodes_that_are_switched_off_are_waited_for_together(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(4)
+
+    def silent(url: str) -> str:
+        together.wait(timeout=30)  # raises unless all four are asked at once
+        raise ScrapeFailed(url)
+
+    monkeypatch.setattr("scheduler.housekeeping.telemetry.scrape", silent)
+    cluster.telemetry_urls = [f"http://10.0.0.{number}/metrics" for number in range(4)]
+    assert sample_cluster(cluster, NOW) == 0
+    assert not together.broken

@@ -267,6 +267,10 @@ def test_costs_in_several_currencies_are_not_added_up(cluster: Cluster, west: Cl
     assert found["red", "EUR", "device"] == (46.0,)
     assert found["red", "USD", "device"] == (20.0,)
     assert (report.currency, report.totals["cost"]) == ("", None)
+    quotas = ("cluster_queue", "flavor")
+    for by, shown in ((quotas, False), ((*quotas, "cluster"), True)):
+        columns = usage(asked_of((cluster, None), (west, None), by=by)).columns
+        assert ("quota_hours" in {column.name for column in columns}) is shown, "a quota is in no currency"
 
     for place, held in ((cluster, 1.0), (west, 2.0)):
         pk = subject_ids(place.pk, [SubjectKey(Scope.USER, "red/ann", flavor="a100")])

@@ -158,6 +158,16 @@ def test_without_being_asked_no_effects_are_tried(cluster: Cluster, alice: Schem
     assert preview(alice, QUEUE % 6).json()["effects"] is None
 
 
+def test_a_configuration_is_deleted_as_people_write_it(cluster: Cluster, alice: SchemaClient) -> None:
+    """It has no name in its manifest."""
+    Cluster.objects.filter(pk=cluster.pk).update(configuration={"waitForPodsReady": {"timeout": "5m"}})
+    text = "{apiVersion: config.kueue.x-k8s.io/v1beta2, kind: Configuration}"
+    answer: Any = alice.generic("POST", "/api/v1/preview/?delete=true", text, content_type="application/yaml")
+    assert answer.status_code == 200, answer.content
+    cluster.refresh_from_db()
+    assert cluster.configuration != {}
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [

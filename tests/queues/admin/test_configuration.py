@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from accounts.models import Cluster, Namespace
+from accounts.models import Cluster, Namespace, Role, RoleBinding
 from queues.admin.quota_table import words_of
 from queues.models import (
     AdmissionCheck,
@@ -108,6 +108,11 @@ def test_add_and_edit_a_cluster_queue(site: Client, cluster: Cluster) -> None:
     assert row.stop_policy == "Hold"
     assert FlavorQuota.objects.get(resource="cpu").nominal_quota == 6000
     assert Change.objects.filter(kind="clusterqueue", key="research").exists()
+
+
+def test_a_weight_is_shown_as_it_was_written(site: Client, cluster: Cluster) -> None:
+    make_cluster_queue(cluster, fair_sharing_weight="2.5")
+    assert b">2.5</td>" in site.get("/admin/queues/clusterqueue/").content
 
 
 @pytest.mark.parametrize(
@@ -287,11 +292,15 @@ def test_an_object_as_yaml_and_back(site: Client, cluster: Cluster) -> None:
     assert site.post(url, {"text": held, "do": "apply"}).context["objects"] == ["ClusterQueue research: configured"]
     assert ClusterQueue.objects.get().stop_policy == "HoldAndDrain"
     wrong = site.post(url, {"text": text.replace("stopPolicy: Hold", "stopPolicy: Sometimes"), "do": "apply"})
+    late = site.post(url, {"text": text, "do": "apply"})
+    assert [error.path for error in late.context["errors"]] == ["metadata.resourceVersion"]
     assert [error.path for error in wrong.context["errors"]] == ["spec.stopPolicy"]
     assert ClusterQueue.objects.get().stop_policy == "HoldAndDrain"
     sent = {"cluster": cluster.name, "text": "kind: Cohort\napiVersion: kueue.x-k8s.io/v1beta2\nmetadata: {name: all}"}
     site.post("/admin/manifests/", {**sent, "do": "apply"})
     assert Cohort.objects.get().name == "all"
+    binding = RoleBinding.objects.create(name="everywhere", cluster=None, username="bob", role=Role.VIEWER)
+    assert site.get(f"/admin/manifests/rolebinding/{binding.pk}/").status_code == 404
     for nowhere in ("clusterqueue/none", "clusterqueue/99999999999999999999", "user/1"):
         assert site.get(f"/admin/manifests/{nowhere}/").status_code == 404
     assert site.post("/admin/manifests/", {"cluster": "no\0where", "text": ""}).status_code in {400, 404}
@@ -299,3 +308,25 @@ def test_an_object_as_yaml_and_back(site: Client, cluster: Cluster) -> None:
     client.force_login(User.objects.create_user("nobody"))
     assert client.get(url).status_code == 302
     assert client.get("/admin/manifests/").status_code == 302
+
+
+def test_the_page_of_an_object_can_apply_again_and_again(site: Client, cluster: Cluster) -> None:
+    row = make_cluster_queue(cluster, name="research", cohort_name="none")
+    url = f"/admin/manifests/clusterqueue/{row.pk}/"
+    text = site.get(url).context["text"]
+    for before, after in (("none", "east"), ("east", "west")):
+        page = site.post(url, {"text": text.replace(f"cohortName: {before}", f"cohortName: {after}"), "do": "apply"})
+        assert page.context["errors"] == []
+        text = page.context["text"]
+        assert f"cohortName: {after}" in text
+    assert ClusterQueue.objects.get().cohort_name == "west"
+
+
+def test_the_admin_names_only_clusters_of_the_users_own(cluster: Cluster) -> None:
+    make_cluster("secret")
+    User.objects.create_user("ada", is_staff=True)
+    RoleBinding.objects.create(name="ada", cluster=cluster, username="ada", role=Role.ADMIN)
+    client = Client()
+    client.force_login(User.objects.get(username="ada"))
+    assert client.get("/admin/manifests/").context["clusters"] == ["default"]
+    assert client.post("/admin/manifests/", {"cluster": "secret", "text": ""}).status_code == 404

@@ -105,3 +105,43 @@ def test_clusters(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> N
     assert bob.get(url).json()["results"][0]["telemetry_urls"] == []
     assert bob.get(f"{url}default/").json()["configuration"] == {}
     assert bob.get(f"{url}nowhere/").status_code == 404
+
+
+def test_where_telemetry_is_read(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:
+    """What is sent as it was shown keeps its credentials, also where two addresses look alike."""
+    stored = ["http://me:secret@10.0.0.7/metrics", "http://you:other@10.0.0.7/metrics", "http://10.0.0.8/metrics"]
+    Cluster.objects.filter(pk=cluster.pk).update(telemetry_urls=stored)
+    url = "/api/v1/clusters/default/"
+    read = alice.get(url)
+    shown = read.json()["telemetry_urls"]
+    assert shown == ["http://***@10.0.0.7/metrics", "http://***@10.0.0.7/metrics", "http://10.0.0.8/metrics"]
+    added = [*shown, "https://[fd00::1]:9394/metrics"]
+    answer = alice.patch(url, {"telemetry_urls": added}, format="json", headers={"If-Match": read.headers["ETag"]})
+    assert (answer.status_code, answer.json()["telemetry_urls"]) == (200, added)
+    cluster.refresh_from_db()
+    assert cluster.telemetry_urls == [*stored, "https://[fd00::1]:9394/metrics"]
+    assert answer.headers["ETag"] != read.headers["ETag"]
+    late = alice.patch(url, {"telemetry_urls": []}, format="json", headers={"If-Match": read.headers["ETag"]})
+    assert late.status_code == 412
+    assert bob.patch(url, {"telemetry_urls": []}, format="json").status_code == 403
+    cluster.refresh_from_db()
+    assert len(cluster.telemetry_urls) == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path"),
+    [
+        (["http://10.0.0.8/metrics", "file:///etc/passwd"], "telemetry_urls[1]"),
+        (["http://***@10.0.0.9/metrics"], "telemetry_urls[0]"),
+        (["http://a b/"], "telemetry_urls[0]"),
+        (["http://host:port/"], "telemetry_urls[0]"),
+        (["http://[::1/"], "telemetry_urls[0]"),
+        (["http:///metrics"], "telemetry_urls[0]"),
+        ([7], "telemetry_urls[0]"),
+    ],
+)
+def test_addresses_that_cannot_be_asked(wrong: list[Any], path: str, alice: SchemaClient, cluster: Cluster) -> None:
+    answer = alice.patch("/api/v1/clusters/default/", {"telemetry_urls": wrong}, format="json")
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, path)
+    cluster.refresh_from_db()
+    assert cluster.telemetry_urls == []

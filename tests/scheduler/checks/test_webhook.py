@@ -214,12 +214,38 @@ def test_a_url_that_hangs_keeps_one_worker_waiting(cluster: Cluster, engine: Eng
 
     first = threading.Thread(target=work)
     first.start()
-    while not receiver.asked:
+    while first.is_alive() and not receiver.asked:
         first.join(0.01)
     ask_webhook_checks()
     assert len(receiver.asked) == 1
     receiver.hang.set()
     first.join()
+
+
+def test_a_url_that_hangs_keeps_no_other_cluster_waiting(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    other = make_cluster("other")
+    with receiving() as quick:
+        AdmissionCheck.objects.create(
+            cluster=other, name="billing", controller_name=CONTROLLER, annotations={URL: quick.url}, created_at=START
+        )
+        make_cluster_queue(other, admission_checks=[{"name": "billing", "onFlavors": []}])
+        make_workload(other, "two")
+        Engine(other, "test", clock=lambda: NOW).run()
+        receiver.hang.clear()
+        AdmissionCheck.objects.filter(cluster=cluster).update(annotations={URL: receiver.url, TIMEOUT: "30"})
+
+        def work() -> None:
+            ask_webhook_checks()
+            connection.close()
+
+        first = threading.Thread(target=work)
+        first.start()
+        while first.is_alive() and not receiver.asked:
+            first.join(0.01)
+        ask_webhook_checks()
+        assert (len(receiver.asked), len(quick.asked)) == (1, 1)
+        receiver.hang.set()
+        first.join()
 
 
 def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None:
