@@ -382,6 +382,9 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       warnings: [],
     });
   }
+  if (kind === "manifests" && first === "configmap" && second === undefined) {
+    return answer(response, { items: [] });
+  }
   if (kind === "manifests") {
     const [namespace, name] = third === undefined ? ["", second ?? ""] : [second ?? "", third];
     const object = makeManifest(first ?? "", namespace, name, fixture.clusterQueues, changedMeanwhile) ?? {

@@ -2876,7 +2876,7 @@ export interface components {
             device_plugin: {
                 [key: string]: unknown;
             };
-            /** @description Where what devices and containers really use is read; credentials are hidden. */
+            /** @description Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; sent so, they stay as they are. */
             telemetry_urls: string[];
             /** Format: date-time */
             created_at: string;
@@ -4807,6 +4807,8 @@ export interface components {
             device_binding?: components["schemas"]["DeviceBindingEnum"];
             /** @description The clusters whose MultiKueue may run workloads in this one, by name. */
             accepts_workloads_from?: string[];
+            /** @description Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; sent so, they stay as they are. */
+            telemetry_urls?: string[];
         };
         /** @description A Cohort. */
         PatchedCohortRequest: {

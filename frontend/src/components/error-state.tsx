@@ -13,7 +13,7 @@ export interface ErrorStateProps {
   title: string;
   message: string;
   details?: ErrorDetail[];
-  onRetry?: () => void;
+  onRetry?: (() => void) | undefined;
 }
 
 const MAX_DETAILS = 20;

@@ -3,9 +3,9 @@ import { t } from "@lingui/core/macro";
 import { ActionIcon, Code, CopyButton, Group, Skeleton, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type QueryKey, type UseQueryOptions, useQuery } from "@tanstack/react-query";
-import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import classes from "./yaml-panel.module.css";
 
 export function YamlPanel<Key extends QueryKey>({
@@ -42,13 +42,7 @@ export function YamlPanel<Key extends QueryKey>({
         )}
       </Group>
       {opened && yaml.isPending && <Skeleton height={200} mt="sm" />}
-      {opened && yaml.error !== null && (
-        <ErrorState
-          title={t`The YAML cannot be shown`}
-          message={yaml.error.message}
-          onRetry={() => void yaml.refetch()}
-        />
-      )}
+      {opened && yaml.error !== null && <QueryError title={t`The YAML cannot be shown`} query={yaml} />}
       {opened && yaml.data !== undefined && (
         <Code block mt="sm" className={classes.text}>
           {yaml.data}

@@ -2,8 +2,8 @@
 import { t } from "@lingui/core/macro";
 import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useCallback, useMemo } from "react";
-import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
 import { DataTable, type DataTableProps } from "./data-table";
 
@@ -53,11 +53,7 @@ export function PagedTable<Row extends object>({
   const first = useFirstRead(list);
   if (first.error !== null) {
     return (
-      <ErrorState
-        title={t`${label} cannot be shown`}
-        message={first.error.message}
-        onRetry={() => void list.refetch()}
-      />
+      <QueryError title={t`${label} cannot be shown`} query={{ error: first.error, refetch: list.refetch }} />
     );
   }
   return (

@@ -123,7 +123,7 @@ it("says how the scheduler is doing, and what each number means", async () => {
   expect(await row("Refused by the cluster")).toContain("2");
   expect(await row("Held off by")).toContain("kueue-1");
   expect(await row("Watcher")).toContain("Silent");
-  expect(await row("Broken rules of the books")).toContain("slots: 2");
+  expect(await row("Accounting inconsistencies")).toContain("slots: 2");
   expect(await row("Epoch")).toContain("Goes up with each change of the leader");
 });
 
@@ -154,4 +154,74 @@ it("sets nothing that somebody else has changed meanwhile", async () => {
   await userEvent.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Set Bind" }));
   expect(await screen.findByText(/Somebody changed the settings of this cluster meanwhile/)).toBeTruthy();
   expect(calls.find(({ method }) => method === "PATCH")?.ifMatch).toBe('"1"');
+});
+
+it("saves where telemetry is read, and nothing else", async () => {
+  const calls = answers(true);
+  await renderPart(page);
+  const field = await screen.findByLabelText("Telemetry is read from", {
+    selector: "input:not([type=hidden])",
+  });
+  expect(screen.queryByRole("button", { name: "Save" })).toBeNull();
+  await userEvent.type(field, "http://10.0.0.8/metrics{Enter}");
+  await userEvent.click(await screen.findByRole("button", { name: "Save" }));
+  await waitFor(() =>
+    expect(calls.find(({ method }) => method === "PATCH")?.body).toEqual({
+      telemetry_urls: ["http://monitor:9394/metrics", "http://10.0.0.8/metrics"],
+    }),
+  );
+});
+
+it("shows which address was refused, and keeps what was typed", async () => {
+  const mistake = {
+    document: null,
+    path: "telemetry_urls[1]",
+    value: "ftp://x",
+    rule: "'ftp://x' is not an http(s) URL.",
+    remedy: "",
+    reason: "Invalid",
+  };
+  serve([
+    [/session/, { body: session(true) }],
+    [/diagnostics/, { body: diagnostics }],
+    [/manifests\/configmap/, { body: { items: [] } }],
+    [/served-objects/, { body: { results: [], next: null } }],
+    [
+      /PATCH .*clusters\/default/,
+      { status: 400, body: { reason: "Invalid", message: "1 mistake", errors: [mistake] } },
+    ],
+    [/clusters\/default/, { body: cluster }],
+  ]);
+  await renderPart(page);
+  const field = await screen.findByLabelText("Telemetry is read from", {
+    selector: "input:not([type=hidden])",
+  });
+  await userEvent.type(field, "ftp://x{Enter}");
+  await userEvent.click(await screen.findByRole("button", { name: "Save" }));
+  expect(await screen.findByText(/is not an http\(s\) URL/)).toBeTruthy();
+  expect(screen.getByText("ftp://x")).toBeTruthy();
+});
+
+it("saves lists over what was read when typing began, and shows what somebody else has made of them", async () => {
+  const settings = { body: cluster, etag: '"1"' };
+  const calls = serve([
+    [/session/, { body: session(true) }],
+    [/diagnostics/, { body: diagnostics }],
+    [/manifests\/configmap/, { body: { items: [] } }],
+    [/served-objects/, { body: { results: [], next: null } }],
+    [/PATCH .*clusters\/default/, { status: 412, body: { reason: "PreconditionFailed", message: "x" } }],
+    [/clusters\/default/, settings],
+  ]);
+  await renderPart(page);
+  const field = await screen.findByLabelText("Telemetry is read from", {
+    selector: "input:not([type=hidden])",
+  });
+  await userEvent.type(field, "http://mine/metrics{Enter}");
+  settings.body = { ...cluster, telemetry_urls: ["http://theirs/metrics"] };
+  settings.etag = '"2"';
+  await userEvent.click(await screen.findByRole("button", { name: "Save" }));
+  expect(await screen.findByText(/Somebody changed the settings of this cluster meanwhile/)).toBeTruthy();
+  expect(calls.find(({ method }) => method === "PATCH")?.ifMatch).toBe('"1"');
+  expect(await screen.findByText("http://theirs/metrics")).toBeTruthy();
+  expect(screen.queryByText("http://mine/metrics")).toBeNull();
 });

@@ -9,11 +9,12 @@ import { clusterQuery, useClusterSettings } from "@/api/cluster-settings";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { ClusterSettings } from "@/api/types";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
-import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { ConfigurationPanel, DeviceSettingsPanel, type EditSetting } from "./configuration-panels";
 import { DiagnosticsPanel } from "./diagnostics-panel";
+import { NeighboursPanel } from "./neighbours-panel";
 import { Problems } from "./problems";
 
 interface Choice {
@@ -55,6 +56,19 @@ const bindings = (): Record<NonNullable<ClusterSettings["device_binding"]>, Choi
   },
 });
 
+const serving = (): Record<"leave" | "follow", Choice> => ({
+  leave: {
+    label: t`Left alone`,
+    meaning: t`Queues, flavors and workloads are made here, on the pages or over REST. Jobs in the cluster start all the same.`,
+    warning: t`From now on kubectl shows Kueue's objects as they last were.`,
+  },
+  follow: {
+    label: t`Served`,
+    meaning: t`While kueueweb decides, Kueue's objects in the cluster and those here follow each other, with their status: kubectl and kueuectl work as with Kueue.`,
+    warning: t`Kueue's CRDs must be there, and Kueue's controller must not run. What differs now is listed on this page.`,
+  },
+});
+
 export function ClusterPage({ edit }: { edit: EditSetting }) {
   const name = useCluster();
   const { data: session } = useSuspenseQuery(sessionQuery());
@@ -64,13 +78,7 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
     <>
       <PageHeader title={t`Cluster`} facts={t`What kueueweb does with ${name}`} />
       {cluster.isPending && <Skeleton height={320} />}
-      {cluster.error !== null && (
-        <ErrorState
-          title={t`The cluster's settings cannot be shown`}
-          message={cluster.error.message}
-          onRetry={() => void cluster.refetch()}
-        />
-      )}
+      <QueryError title={t`The cluster's settings cannot be shown`} query={cluster} />
       {cluster.data !== undefined && (
         <Stack gap="md">
           <DiagnosticsPanel />
@@ -92,7 +100,16 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
             etag={cluster.data.etag}
             admin={admin}
           />
+          <Setting
+            title={t`Kueue's objects in the cluster`}
+            choices={serving()}
+            current={cluster.data.serves_kueue_objects ? "follow" : "leave"}
+            change={(choice) => ({ serves_kueue_objects: choice === "follow" })}
+            etag={cluster.data.etag}
+            admin={admin}
+          />
           {cluster.data.serves_kueue_objects && <Problems />}
+          {admin && <NeighboursPanel cluster={cluster.data} />}
         </Stack>
       )}
     </>

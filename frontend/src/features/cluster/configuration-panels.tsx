@@ -7,9 +7,8 @@ import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
 import type { clusterQuery } from "@/api/cluster-settings";
 import { deviceSettingsQuery, type ObjectReference } from "@/api/manifests";
-import { ErrorState } from "@/components/error-state";
-import { KeyValues } from "@/components/key-values";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { authored, type Value } from "@/lib/manifest/object";
 import { toYaml } from "@/lib/manifest/yaml";
 
@@ -39,9 +38,6 @@ export function ConfigurationPanel({ cluster, edit }: { cluster: Cluster; edit: 
           )}
         </Text>
         {Object.keys(settings).length > 0 && <Code block>{toYaml(settings as Value)}</Code>}
-        {cluster.telemetry_urls.length > 0 && (
-          <KeyValues rows={[[t`Telemetry is read from`, cluster.telemetry_urls.join(", ")]]} />
-        )}
       </Stack>
     </Panel>
   );
@@ -52,13 +48,7 @@ export function DeviceSettingsPanel({ edit }: { edit: EditSetting }) {
   return (
     <Panel title={t`Device settings`} aside={maps.data?.length === 0 && edit(NO_CONFIG_MAP, false)}>
       {maps.isPending && <Skeleton height={60} />}
-      {maps.error !== null && (
-        <ErrorState
-          title={t`They cannot be shown`}
-          message={maps.error.message}
-          onRetry={() => void maps.refetch()}
-        />
-      )}
+      <QueryError title={t`They cannot be shown`} query={maps} />
       {maps.data?.length === 0 && (
         <Text fz="sm" c="var(--kw-muted)">
           <Trans>

@@ -10,9 +10,9 @@ import { diagnosticsQuery } from "@/api/cluster-settings";
 import type { Diagnostics } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
-import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { formatCount } from "@/lib/quantity";
 import { formatMilliseconds } from "@/lib/time";
 
@@ -31,13 +31,7 @@ export function DiagnosticsPanel() {
       }
     >
       {found.isPending && <Skeleton height={320} width="auto" m="md" />}
-      {found.error !== null && (
-        <ErrorState
-          title={t`How it is doing cannot be shown`}
-          message={found.error.message}
-          onRetry={() => void found.refetch()}
-        />
-      )}
+      <QueryError title={t`The scheduler's state cannot be shown`} query={found} />
       {found.data !== undefined && <Numbers {...found.data} />}
     </Panel>
   );
@@ -107,7 +101,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
           meaning={t`Changed rows that the scheduler has yet to take in. A few for a moment are normal; many, or old ones, mean that it does not keep up.`}
         />
         <Row
-          name={t`Decisions not told yet`}
+          name={t`Decisions not pushed yet`}
           value={<Backlog {...push} />}
           meaning={t`Workloads with a decision that the cluster has not heard of.`}
         />
@@ -139,7 +133,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
           meaning={t`Kueue's objects in the cluster that are not as ours. They are listed on this page where Kueue's objects are served.`}
         />
         <Row
-          name={t`Broken rules of the books`}
+          name={t`Accounting inconsistencies`}
           value={
             broken.length === 0 ? (
               <Bad count={0} />

@@ -5,21 +5,15 @@ import { Button, Group, Table, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import { servedProblemsQuery } from "@/api/cluster-settings";
-import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 
 export function Problems() {
   const problems = useInfiniteQuery(servedProblemsQuery(useCluster()));
   const rows = problems.data?.pages.flatMap((page) => page.results) ?? [];
   return (
     <Panel title={t`Objects that do not agree`} flush>
-      {problems.error !== null && (
-        <ErrorState
-          title={t`They cannot be shown`}
-          message={problems.error.message}
-          onRetry={() => void problems.refetch()}
-        />
-      )}
+      <QueryError title={t`They cannot be shown`} query={problems} />
       {problems.data !== undefined && rows.length === 0 && (
         <Text p="md" fz="sm" c="var(--kw-muted)">
           <Trans>None: Kueue's objects in the cluster and here say the same.</Trans>

@@ -6,9 +6,9 @@ import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
 import { clusterOverviewsQuery } from "@/api/overview";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { DataTable } from "@/components/table/data-table";
 import { CLUSTER_COLUMNS } from "./cluster-columns";
 
@@ -19,11 +19,7 @@ export function ClustersPage() {
     <>
       <PageHeader title={t`Clusters`} />
       {lines.error !== null && lines.data === undefined ? (
-        <ErrorState
-          title={t`The clusters cannot be shown`}
-          message={lines.error.message}
-          onRetry={() => void lines.refetch()}
-        />
+        <QueryError title={t`The clusters cannot be shown`} query={lines} />
       ) : (
         <Panel flush>
           <DataTable

@@ -1,4 +1,5 @@
 /** One flavor: the nodes that it reaches, what they have, and what quota promises of them to whom. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Grid, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
@@ -12,14 +13,14 @@ import type { ResourceFlavor } from "@/api/types";
 import { BackLink } from "@/components/back-link";
 import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { KeyValues, NoneOf, taintRest, taintWords } from "@/components/key-values";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { TopologyLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
+import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort } from "@/lib/quantity";
-import classes from "./flavors.module.css";
 
 export interface FlavorPageProps {
   name: string;
@@ -56,11 +57,7 @@ export function FlavorPage({ name, nodes, quotas, actions }: FlavorPageProps) {
         </Panel>
       )}
       {flavor.error !== null && !missing && (
-        <ErrorState
-          title={t`The flavor ${name} cannot be shown`}
-          message={flavor.error.message}
-          onRetry={() => void flavor.refetch()}
-        />
+        <QueryError title={t`The flavor ${name} cannot be shown`} query={flavor} />
       )}
       {flavor.data !== undefined && (
         <Grid gap="md">
@@ -112,7 +109,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
           <Trans>No quota is given of it, or no node of the cluster is known.</Trans>
         </NoneOf>
       ) : (
-        <div className={classes.scroll}>
+        <WideTable>
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
@@ -160,7 +157,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
               )}
             </Table.Tbody>
           </Table>
-        </div>
+        </WideTable>
       )}
     </Panel>
   );

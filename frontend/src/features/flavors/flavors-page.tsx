@@ -1,4 +1,5 @@
 /** The flavors: which nodes each reaches, and what quota promises of them; and the topologies. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Table, Text } from "@mantine/core";
@@ -11,15 +12,15 @@ import type { Node, ResourceFlavor, Topology } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
 import { RowCluster } from "@/components/clusters/row-cluster";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { Facts } from "@/components/facts";
 import { AmountMeter } from "@/components/figures/amount-meter";
 import { taintWords } from "@/components/key-values";
 import { FlavorLink, TopologyLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
+import { WideTable } from "@/components/table/wide-table";
 import { formatCount } from "@/lib/quantity";
-import classes from "./flavors.module.css";
 
 /** `actions`: the button by which one is made. */
 export function FlavorsPage({ actions }: { actions: ReactNode }) {
@@ -31,13 +32,7 @@ export function FlavorsPage({ actions }: { actions: ReactNode }) {
     <>
       <PageHeader title={t`Flavors`} actions={actions} />
       {flavors.isPending && <Skeleton height={240} />}
-      {flavors.error !== null && (
-        <ErrorState
-          title={t`The flavors cannot be shown`}
-          message={flavors.error.message}
-          onRetry={() => void flavors.refetch()}
-        />
-      )}
+      <QueryError title={t`The flavors cannot be shown`} query={flavors} />
       {flavors.data !== undefined && (
         <Stack gap="md">
           <FlavorTable flavors={flavors.data} nodes={nodes.data ?? null} />
@@ -63,8 +58,15 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
   }
   return (
     <Panel flush>
-      <div className={classes.scroll}>
-        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label={t`Flavors`}>
+      <WideTable>
+        <Table
+          miw={760}
+          fz="sm"
+          verticalSpacing={8}
+          horizontalSpacing="md"
+          layout="auto"
+          aria-label={t`Flavors`}
+        >
           <Table.Thead>
             <Table.Tr>
               <Table.Th>
@@ -102,7 +104,7 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }
@@ -172,8 +174,15 @@ function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: 
   if (topologies.length === 0) return null;
   return (
     <Panel title={t`Topologies`} flush>
-      <div className={classes.scroll}>
-        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label={t`Topologies`}>
+      <WideTable>
+        <Table
+          miw={760}
+          fz="sm"
+          verticalSpacing={8}
+          horizontalSpacing="md"
+          layout="auto"
+          aria-label={t`Topologies`}
+        >
           <Table.Thead>
             <Table.Tr>
               <Table.Th>
@@ -216,7 +225,7 @@ function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: 
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }

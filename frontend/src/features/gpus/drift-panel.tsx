@@ -1,4 +1,5 @@
 /** Where the cluster says something else than what was decided; nothing is shown while they agree. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
@@ -7,7 +8,7 @@ import { useCluster, useIsSeveral } from "@/api/cluster";
 import { driftQuery } from "@/api/devices";
 import { BadgeDot } from "@/components/badge-dot";
 import { Panel } from "@/components/panel";
-import classes from "./gpus.module.css";
+import { WideTable } from "@/components/table/wide-table";
 
 export function DriftPanel() {
   const several = useIsSeveral();
@@ -23,7 +24,7 @@ export function DriftPanel() {
   if (rows.length === 0) return null;
   return (
     <Panel title={t`Drift: the cluster differs from what was decided`} w="100%" flush>
-      <div className={classes.scroll}>
+      <WideTable>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Tbody>
             {rows.map((row) => (
@@ -50,7 +51,7 @@ export function DriftPanel() {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }

@@ -1,4 +1,5 @@
 /** How much of what is idle could not be used, and the largest request that still fits. */
+
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Skeleton, Table, Text } from "@mantine/core";
@@ -6,12 +7,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import { fragmentationQuery } from "@/api/devices";
 import type { LargestRequest } from "@/api/types";
-import { ErrorState } from "@/components/error-state";
 import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
+import { WideTable } from "@/components/table/wide-table";
 import { numbers } from "@/lib/language";
 import { formatMib, formatShare } from "@/lib/quantity";
-import classes from "./gpus.module.css";
 
 export function FragmentationPanel() {
   const fragmentation = useQuery(fragmentationQuery(useCluster()));
@@ -19,13 +20,7 @@ export function FragmentationPanel() {
   return (
     <Panel title={t`Fragmentation`} w="100%" flush>
       {fragmentation.isPending && <Skeleton height={140} width="auto" m="md" />}
-      {fragmentation.error !== null && (
-        <ErrorState
-          title={t`The fragmentation cannot be shown`}
-          message={fragmentation.error.message}
-          onRetry={() => void fragmentation.refetch()}
-        />
-      )}
+      <QueryError title={t`The fragmentation cannot be shown`} query={fragmentation} />
       {report !== undefined && (
         <>
           <Idle
@@ -75,7 +70,7 @@ function LargestTable({ largest }: { largest: LargestRequest[] }) {
   const types = [...new Set(largest.map(({ type }) => type))].sort();
   if (types.length === 0) return null;
   return (
-    <div className={classes.scroll}>
+    <WideTable>
       <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
         <Table.Thead>
           <Table.Tr>
@@ -103,7 +98,7 @@ function LargestTable({ largest }: { largest: LargestRequest[] }) {
           ))}
         </Table.Tbody>
       </Table>
-    </div>
+    </WideTable>
   );
 }
 

@@ -11,9 +11,9 @@ import { nodesQuery } from "@/api/nodes";
 import { sessionQuery } from "@/api/session";
 import { ClusterLinks } from "@/components/clusters/cluster-links";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { DataTable } from "@/components/table/data-table";
 import { chosenClusters } from "@/lib/url/clusters";
 import { type GpuFilters, matchesGpuFilters } from "@/lib/url/gpu-filters";
@@ -48,11 +48,7 @@ export function GpusOfClusters({ filters, onFilter }: GpusOfClustersProps) {
       <StateCounts entries={all} filters={filters} onFilter={onFilter} />
       <GpuFilterBar entries={all} filters={filters} onFilter={onFilter} />
       {devices.error !== null && devices.data === undefined ? (
-        <ErrorState
-          title={t`They cannot be shown`}
-          message={devices.error.message}
-          onRetry={() => void devices.refetch()}
-        />
+        <QueryError title={t`They cannot be shown`} query={devices} />
       ) : (
         <DeviceTable rows={shown} loading={devices.isPending} any={all.length > 0} onFilter={onFilter} />
       )}

@@ -1,11 +1,12 @@
 /** What is left of the devices that the filters show: whole ones and pieces, by type. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table } from "@mantine/core";
 import { useMemo } from "react";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
-import classes from "./gpus.module.css";
 import { type DeviceEntry, headroom } from "./summary";
 import { deviceModel } from "./units";
 
@@ -14,7 +15,7 @@ export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
   if (rows.length === 0) return null;
   return (
     <Panel title={t`What is left, by device type`} flush w="100%">
-      <div className={classes.scroll} data-live>
+      <WideTable data-live>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -49,7 +50,7 @@ export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }

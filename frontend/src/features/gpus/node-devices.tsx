@@ -4,7 +4,7 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, Text, VisuallyHidden } from "@mantine/core";
 import { memo } from "react";
-import type { LiveDevice } from "@/api/types";
+import type { LiveDevice, LiveSlice } from "@/api/types";
 import { Icon } from "@/components/icon";
 import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
@@ -15,7 +15,7 @@ import { DeviceHint, useRest } from "./device/device-facts";
 import { gpuStateLooks } from "./gpu-state";
 import classes from "./gpus.module.css";
 import type { DeviceEntry, NodeGroup } from "./summary";
-import { deviceModel, deviceTitle, formatCores, formatCoresShort, sliceShare } from "./units";
+import { deviceModel, deviceTitle, formatCores, formatCoresShort, sliceCores, sliceShare } from "./units";
 
 export interface NodeDevicesProps {
   group: NodeGroup;
@@ -141,14 +141,13 @@ function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
           {device.used_slots}/{device.slots}
         </span>
       </span>
-      <Slices device={device} of="memory_mib" total={device.memory_mib} highlight={highlight} height={16} />
       <Slices
         device={device}
-        of="cores_percent"
-        total={device.cores_percent}
+        share={(slice) => sliceShare(device, slice.memory_mib)}
         highlight={highlight}
-        height={6}
+        height={16}
       />
+      <Slices device={device} share={(slice) => sliceCores(device, slice)} highlight={highlight} height={6} />
       <span className={`${classes.deviceFoot} kw-number`} aria-hidden>
         <span>{formatMibOf(device.used_memory_mib, device.memory_mib)}</span>
         <span title={formatCores(device.units)}>{formatCoresShort(device.units)}</span>
@@ -159,15 +158,12 @@ function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
 
 interface SlicesProps {
   device: LiveDevice;
-  of: "memory_mib" | "cores_percent";
-  total: number;
+  share: (slice: LiveSlice) => number;
   highlight: string | undefined;
   height: number;
 }
 
-function Slices({ device, of, total, highlight, height }: SlicesProps) {
-  const held = device.slices.reduce((sum, slice) => sum + slice[of], 0);
-  const scale = Math.max(total, held, 1);
+function Slices({ device, share, highlight, height }: SlicesProps) {
   return (
     <span className={classes.bar} style={{ height }} aria-hidden>
       {device.slices.map((slice, place) => (
@@ -178,7 +174,7 @@ function Slices({ device, of, total, highlight, height }: SlicesProps) {
           title={t`${slice.workload ?? t`occupied`}: ${formatMib(slice.memory_mib)}, ${slice.cores_percent} % of cores`}
           data-faded={(highlight !== undefined && slice.namespace !== highlight) || undefined}
           style={{
-            width: `${(of === "memory_mib" ? sliceShare(device, slice[of]) : slice[of] / scale) * 100}%`,
+            width: `${share(slice) * 100}%`,
             background: tenantColor(slice.namespace),
           }}
         />

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deviceModel, deviceTitle, formatCores, formatCoresShort, sliceShare } from "./units";
+import { deviceModel, deviceTitle, formatCores, formatCoresShort, sliceCores, sliceShare } from "./units";
 
 const units = { device: "die", parts: "slots", cores_unit: "compute units", cores: 304, used_cores: 76 };
 
@@ -26,4 +26,28 @@ test("a slice without memory takes its part of the slots", () => {
   const shown = device as unknown as Parameters<typeof sliceShare>[0];
   expect(sliceShare(shown, 0)).toBe(0.5);
   expect(sliceShare(shown, 250)).toBe(0.25);
+});
+
+test("slices share the cores that the device alone counts, by their memory", () => {
+  const slices = [
+    { memory_mib: 100, cores_percent: 0 },
+    { memory_mib: 300, cores_percent: 0 },
+  ];
+  const device = { cores_percent: 0, units: { ...units, cores: 32, used_cores: 16 }, slices };
+  const shown = device as unknown as Parameters<typeof sliceCores>[0];
+  expect(shown.slices.map((slice) => sliceCores(shown, slice))).toEqual([0.125, 0.375]);
+});
+
+test("cores that a slice counts are its own", () => {
+  const slices = [
+    { memory_mib: 100, cores_percent: 30 },
+    { memory_mib: 300, cores_percent: 0 },
+  ];
+  const device = {
+    cores_percent: 100,
+    units: { ...units, cores_unit: "%", cores: 100, used_cores: 30 },
+    slices,
+  };
+  const shown = device as unknown as Parameters<typeof sliceCores>[0];
+  expect(shown.slices.map((slice) => sliceCores(shown, slice))).toEqual([0.3, 0]);
 });

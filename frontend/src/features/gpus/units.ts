@@ -1,6 +1,6 @@
 /** A device's amounts in its vendor's own words: compute units, AI cores, dies, MIG instances, DRS slices. */
 import { t } from "@lingui/core/macro";
-import type { LiveDevice } from "@/api/types";
+import type { LiveDevice, LiveSlice } from "@/api/types";
 import { coresWord, deviceWord } from "@/lib/words/device-words";
 
 type Units = LiveDevice["units"];
@@ -21,6 +21,15 @@ export function sliceShare(device: LiveDevice, memoryMib: number): number {
   return memoryMib > 0
     ? memoryMib / scale
     : device.used_slots / Math.max(device.slots, 1) / device.slices.length;
+}
+
+/** The share of a device's cores that a slice holds. Where only the device counts them (Ascend), by memory. */
+export function sliceCores(device: LiveDevice, slice: LiveSlice): number {
+  const counted = device.slices.reduce((sum, each) => sum + each.cores_percent, 0);
+  if (counted > 0) return slice.cores_percent / Math.max(device.cores_percent, counted);
+  const memory = device.slices.reduce((sum, each) => sum + each.memory_mib, 0);
+  const part = memory > 0 ? slice.memory_mib / memory : 1 / device.slices.length;
+  return part * Math.min(1, device.units.used_cores / Math.max(device.units.cores, 1));
 }
 
 /** The model in a type of HAMi's, which puts the vendor before it, also where the model begins with the vendor. */

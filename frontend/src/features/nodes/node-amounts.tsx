@@ -1,4 +1,5 @@
 /** What a node has, what is asked of it, and what its devices really use. */
+
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table } from "@mantine/core";
@@ -8,8 +9,8 @@ import { deviceUsageQuery } from "@/api/devices";
 import type { NodeDetail } from "@/api/types";
 import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatMib, formatShare } from "@/lib/quantity";
-import classes from "./nodes.module.css";
 import { amountsOf } from "./summary";
 
 export function NodeAmounts({ node }: { node: NodeDetail }) {
@@ -18,7 +19,7 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
   const used = useUsed(node.name);
   return (
     <Panel title={t`Resources`} flush>
-      <div className={classes.scroll}>
+      <WideTable whole>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -57,14 +58,14 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
                   format={formatMib}
                   held={totals.used_memory_mib}
                   total={totals.memory_mib}
-                  used={used === null ? null : formatMib(used.memoryMib)}
+                  used={used?.memoryMib == null ? null : formatMib(used.memoryMib)}
                 />
                 <AmountRow
                   name={plural(totals.devices, { one: "cores of # GPU", other: "cores of # GPUs" })}
                   format={(percent) => `${percent} %`}
                   held={totals.used_cores_percent}
                   total={totals.cores_percent}
-                  used={used === null ? null : `${Math.round(used.busyPercent)} %`}
+                  used={used?.busyPercent == null ? null : `${Math.round(used.busyPercent)} %`}
                 />
                 <MeasuredRow
                   name={t`hottest GPU`}
@@ -80,7 +81,7 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
             )}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }
@@ -144,10 +145,10 @@ function AmountRow({ name, format, held, total, used = null }: AmountRowProps) {
   );
 }
 
+/** Each is null where no device measures it. */
 interface Used {
-  memoryMib: number;
-  busyPercent: number;
-  /** Null where no device measures it, as with the next. */
+  memoryMib: number | null;
+  busyPercent: number | null;
   hottestCelsius: number | null;
   watts: number | null;
 }
@@ -162,16 +163,23 @@ function useUsed(node: string): Used | null {
   const usage = useQuery(deviceUsageQuery(useCluster()));
   const rows = usage.data?.results.filter((row) => row.node === node) ?? [];
   if (rows.length === 0) return null;
+  const sum = (all: number[]) => all.reduce((total, each) => total + each, 0);
   return {
-    memoryMib: rows.reduce((sum, row) => sum + (row.memory_used_mib ?? 0), 0),
-    busyPercent: rows.reduce((sum, row) => sum + (row.utilization_percent ?? 0), 0),
+    memoryMib: measured(
+      rows.map((row) => row.memory_used_mib),
+      sum,
+    ),
+    busyPercent: measured(
+      rows.map((row) => row.utilization_percent),
+      sum,
+    ),
     hottestCelsius: measured(
       rows.map((row) => row.temperature_celsius),
       (all) => Math.max(...all),
     ),
     watts: measured(
       rows.map((row) => row.power_watts),
-      (all) => all.reduce((sum, each) => sum + each, 0),
+      sum,
     ),
   };
 }

@@ -12,12 +12,12 @@ import type { NodeDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { BackLink } from "@/components/back-link";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { KeyValues, NoneOf, taintRest } from "@/components/key-values";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { FlavorLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { nodeState } from "@/lib/words/node-state";
 import { NodeAmounts } from "./node-amounts";
 import { NodeStateBadge } from "./node-columns";
@@ -57,11 +57,7 @@ export function NodePage({ name, actions, devices }: NodePageProps) {
         </Panel>
       )}
       {node.error !== null && !missing && (
-        <ErrorState
-          title={t`The node ${name} cannot be shown`}
-          message={node.error.message}
-          onRetry={() => void node.refetch()}
-        />
+        <QueryError title={t`The node ${name} cannot be shown`} query={node} />
       )}
       {node.data !== undefined && <Whole node={node.data} devices={devices(node.data)} />}
     </>

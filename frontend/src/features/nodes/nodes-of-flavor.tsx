@@ -7,8 +7,8 @@ import { useMemo, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { DataTable } from "@/components/table/data-table";
 import { NODE_COLUMNS } from "./node-columns";
 import { nodeRow, sortNodes } from "./summary";
@@ -26,11 +26,7 @@ export function NodesOfFlavor({ flavor }: { flavor: string }) {
   return (
     <Panel title={t`Its nodes`} flush>
       {nodes.error !== null && nodes.data === undefined ? (
-        <ErrorState
-          title={t`The nodes cannot be shown`}
-          message={nodes.error.message}
-          onRetry={() => void nodes.refetch()}
-        />
+        <QueryError title={t`The nodes cannot be shown`} query={nodes} />
       ) : (
         <DataTable
           label={t`Nodes of flavor ${flavor}`}

@@ -8,9 +8,9 @@ import { useMemo } from "react";
 import { useCluster, useClusterOf, useInCluster } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { DataTable } from "@/components/table/data-table";
 import { ChoiceFilter, FilterRow, LabelFilter, TextFilter } from "@/components/table/filters";
 import { type NodeFilters, parseNodeFilters } from "@/lib/url/node-filters";
@@ -31,11 +31,7 @@ export function NodesPage(props: NodesPageProps) {
       <PageHeader title={t`Nodes`} />
       <Filters rows={rows} {...props} />
       {nodes.error !== null && rows.length === 0 ? (
-        <ErrorState
-          title={t`The nodes cannot be shown`}
-          message={nodes.error.message}
-          onRetry={() => void nodes.refetch()}
-        />
+        <QueryError title={t`The nodes cannot be shown`} query={nodes} />
       ) : (
         <NodeTable rows={rows} loading={nodes.isPending} {...props} />
       )}

@@ -6,9 +6,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useCluster, useIsSeveral } from "@/api/cluster";
 import { notificationRulesQuery, useDeleteRule, useSwitchRule, useTestRule } from "@/api/notifications";
 import type { NotificationRule } from "@/api/types";
-import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { eventLook } from "@/lib/words/notification-event";
 import { channelWords } from "./notification-columns";
 import { RuleForm } from "./rule-form";
@@ -18,13 +18,7 @@ export function Rules() {
   return (
     <Stack gap="md">
       <Panel title={t`What you want to be told`}>
-        {rules.error !== null && (
-          <ErrorState
-            title={t`Your rules cannot be shown`}
-            message={rules.error.message}
-            onRetry={() => void rules.refetch()}
-          />
-        )}
+        <QueryError title={t`Your rules cannot be shown`} query={rules} />
         <Stack gap="sm" component="ul" p={0} m={0} style={{ listStyle: "none" }}>
           {rules.data?.results.map((rule) => (
             <Rule key={rule.id} rule={rule} />

@@ -87,8 +87,12 @@ interface ChoiceFieldProps extends FieldProps {
 export function ChoiceField({ choices, initial, values, ...props }: ChoiceFieldProps) {
   const { value, spellCheck: _, ...look } = shared(props);
   const { manifest, path, onChange } = props;
-  const set = (chosen: string) =>
-    values === "boolean" ? onChange(write(manifest, path, chosen === "true")) : setter(props)(chosen);
+  // What counts anyway is not written: a block that holds nothing else would be switched on by it.
+  const set = (chosen: string) => {
+    if (chosen === initial) onChange(write(manifest, path, undefined));
+    else if (values === "boolean") onChange(write(manifest, path, chosen === "true"));
+    else setter(props)(chosen);
+  };
   return (
     <Select
       {...look}

@@ -20,6 +20,7 @@ import {
 import { DialogFoot } from "@/components/dialog/dialog-foot";
 import { ErrorState } from "@/components/error-state";
 import { ManifestText } from "@/components/manifest/manifest-text";
+import { QueryError } from "@/components/query-error";
 import { type Change, carriedOver, changes, conflicts } from "@/lib/manifest/changes";
 import { authored, type Manifest } from "@/lib/manifest/object";
 import { toYaml } from "@/lib/manifest/yaml";
@@ -48,13 +49,7 @@ export function ObjectEditor({
   return (
     <Frame title={title} onClose={onClose}>
       {object.isPending && <Skeleton height={420} />}
-      {object.error !== null && (
-        <ErrorState
-          title={t`It cannot be edited`}
-          message={object.error.message}
-          onRetry={() => void object.refetch()}
-        />
-      )}
+      <QueryError title={t`It cannot be edited`} query={object} />
       {object.data !== undefined && <Editor kind={kind} opened={object.data} onClose={onClose} />}
     </Frame>
   );

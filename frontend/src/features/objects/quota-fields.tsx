@@ -1,9 +1,11 @@
 /** Quotas as a table of fields: what each flavor has of each resource, with units, and ways to add and remove. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Autocomplete, Button, Group, Stack, Table, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Icon } from "@/components/icon";
+import { WideTable } from "@/components/table/wide-table";
 import { read, readText, write } from "@/lib/manifest/object";
 import { amountLabel, amountWords, quantityFault, unitWords } from "./change-words";
 import { type FormProps, placeOf } from "./form";
@@ -52,7 +54,7 @@ function QuotaGroup({ group, flavors, ...form }: FormProps & { group: number; fl
   const covered = coveredResources(manifest, group);
   return (
     <div className={classes.group}>
-      <div className={classes.scroll}>
+      <WideTable>
         <Table fz="sm" verticalSpacing={4} horizontalSpacing="xs" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -73,7 +75,7 @@ function QuotaGroup({ group, flavors, ...form }: FormProps & { group: number; fl
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
       <Group gap="xs" p="xs">
         <AddName
           label={t`Flavor to add`}

@@ -28,8 +28,10 @@ function Edited({ manifest, of: Form }: { manifest: Manifest; of: typeof Configu
 it("writes numbers as numbers, choices of yes and no as such, and leaves the rest alone", async () => {
   await renderPart(<Edited manifest={CONFIGURATION} of={ConfigurationForm} />);
   await userEvent.type(screen.getByLabelText("Tries before it is deactivated"), "3");
-  await userEvent.click(screen.getByLabelText("Meanwhile others", { selector: "input" }));
-  await userEvent.click(await screen.findByText("wait until its pods are ready"));
+  await userEvent.click(
+    screen.getByLabelText("Admission of other workloads meanwhile", { selector: "input" }),
+  );
+  await userEvent.click(await screen.findByText("waits until its pods are ready"));
   await userEvent.click(screen.getByLabelText("Fair sharing", { selector: "input" }));
   await userEvent.click(await screen.findByText(/^While the other's share is larger/));
   expect(written).toEqual({
@@ -41,6 +43,28 @@ it("writes numbers as numbers, choices of yes and no as such, and leaves the res
     },
     fairSharing: { preemptionStrategies: ["LessThanInitialShare"] },
   });
+});
+
+it("leaves a block out of which a choice was tried and taken back", async () => {
+  const { waitForPodsReady: _, ...without } = CONFIGURATION;
+  await renderPart(<Edited manifest={without as Manifest} of={ConfigurationForm} />);
+  const choice = () => screen.getByLabelText("Admission of other workloads meanwhile", { selector: "input" });
+  await userEvent.click(choice());
+  await userEvent.click(await screen.findByText("waits until its pods are ready"));
+  expect(written.waitForPodsReady).toEqual({ blockAdmission: true });
+  await userEvent.click(choice());
+  await userEvent.click(await screen.findByText("continues"));
+  expect(written).toEqual(without);
+});
+
+it("shows fair sharing that names no strategies as what it is, and switches all of it off", async () => {
+  const manifest = { ...CONFIGURATION, fairSharing: {} };
+  await renderPart(<Edited manifest={manifest} of={ConfigurationForm} />);
+  const choice = screen.getByLabelText<HTMLInputElement>("Fair sharing", { selector: "input" });
+  expect(choice.value).toBe("Both, the first before the second");
+  await userEvent.click(choice);
+  await userEvent.click(await screen.findByText("Off: by priority and time"));
+  expect(written).toEqual(CONFIGURATION);
 });
 
 it("keeps a setting of devices as the text that it is", async () => {

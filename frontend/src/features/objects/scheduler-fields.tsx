@@ -18,7 +18,10 @@ const STRATEGIES: Record<string, Value | undefined> = {
   both: ["LessThanOrEqualToFinalShare", "LessThanInitialShare"],
 };
 
-function strategyOf(value: Value | undefined): string {
+/** What the block says; one without strategies stands for Kueue's own, which are both. */
+function strategyOf(block: Value | undefined): string {
+  if (!isFields(block)) return "off";
+  const value = block.preemptionStrategies ?? STRATEGIES.both;
   const found = Object.entries(STRATEGIES).find(
     ([, list]) => JSON.stringify(list ?? null) === JSON.stringify(value ?? null),
   );
@@ -27,7 +30,7 @@ function strategyOf(value: Value | undefined): string {
 
 export function ConfigurationForm(form: FormProps) {
   const { manifest, faults, onChange } = form;
-  const fair = strategyOf(read(manifest, FAIR));
+  const fair = strategyOf(read(manifest, ["fairSharing"]));
   const waits = isFields(read(manifest, READY));
   const prefixes = read(manifest, PREFIXES);
   return (
@@ -48,12 +51,16 @@ export function ConfigurationForm(form: FormProps) {
             { value: "both", label: t`Both, the first before the second` },
             ...(fair === "other" ? [{ value: "other", label: t`As in the YAML` }] : []),
           ]}
-          onChange={({ chosen }) => onChange(write(manifest, FAIR, STRATEGIES[String(chosen)]))}
+          onChange={({ chosen = "off" }) => {
+            const strategies = STRATEGIES[String(chosen)];
+            const block = strategies === undefined ? undefined : { preemptionStrategies: strategies };
+            if (chosen !== "other") onChange(write(manifest, ["fairSharing"], block));
+          }}
         />
         <TextField
           {...form}
           path={["admissionFairSharing", "usageHalfLifeTime"]}
-          label={t`Past use fades by half in`}
+          label={t`Half-life of past use`}
           description={t`For LocalQueues of one ClusterQueue. Empty: past use does not count.`}
           placeholder="168h"
         />
@@ -63,30 +70,30 @@ export function ConfigurationForm(form: FormProps) {
           {...form}
           path={[...READY, "timeout"]}
           label={t`Pods must be ready within`}
-          description={t`Else the workload is evicted and queued again. Empty, with the others: nobody waits.`}
+          description={t`Otherwise the workload is evicted and requeued. Leave all of these empty to turn waiting off.`}
           placeholder={waits ? "30m" : t`does not wait`}
         />
         <TextField
           {...form}
           path={[...READY, "recoveryTimeout"]}
-          label={t`And again within, when one fails`}
+          label={t`Recovery time after a pod fails`}
           placeholder={waits ? t`the same time` : t`does not wait`}
         />
         <ChoiceField
           {...form}
           path={[...READY, "blockAdmission"]}
           values="boolean"
-          label={t`Meanwhile others`}
+          label={t`Admission of other workloads meanwhile`}
           initial="false"
           choices={[
-            { value: "false", label: t`are admitted` },
-            { value: "true", label: t`wait until its pods are ready` },
+            { value: "false", label: t`continues` },
+            { value: "true", label: t`waits until its pods are ready` },
           ]}
         />
         <ChoiceField
           {...form}
           path={[...REQUEUING, "timestamp"]}
-          label={t`Queued again by the time of its`}
+          label={t`Requeued in order of`}
           initial="Eviction"
           choices={[
             { value: "Eviction", label: t`Eviction: behind the others` },

@@ -8,8 +8,8 @@ import { useCluster, useLive } from "@/api/cluster";
 import { overviewQuery } from "@/api/overview";
 import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
-import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
 
 export function ClusterHealth() {
@@ -22,10 +22,9 @@ export function ClusterHealth() {
       <Stack gap={14}>
         {first.waits && <Skeleton height={150} />}
         {first.error !== null && (
-          <ErrorState
+          <QueryError
             title={t`Health is unknown`}
-            message={first.error.message}
-            onRetry={() => void overview.refetch()}
+            query={{ error: first.error, refetch: overview.refetch }}
           />
         )}
         <StreamHealth />

@@ -6,10 +6,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import { overviewQuery } from "@/api/overview";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { Meter } from "@/components/figures/meter";
 import { TextLink } from "@/components/link";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
 import { formatCount } from "@/lib/quantity";
 import { explainPendingReason } from "@/lib/words/pending-reason";
@@ -31,10 +31,9 @@ export function PendingReasons() {
     >
       {first.waits && <Skeleton height={160} />}
       {first.error !== null && (
-        <ErrorState
+        <QueryError
           title={t`The reasons cannot be shown`}
-          message={first.error.message}
-          onRetry={() => void overview.refetch()}
+          query={{ error: first.error, refetch: overview.refetch }}
         />
       )}
       {reasons !== undefined && total === 0 && (

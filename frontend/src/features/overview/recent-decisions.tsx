@@ -9,10 +9,10 @@ import type { Decision } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
 import { decisionLook } from "@/lib/words/decision-action";
 
@@ -34,10 +34,9 @@ export function RecentDecisions() {
     >
       {first.waits && <Skeleton height={220} />}
       {first.error !== null && (
-        <ErrorState
+        <QueryError
           title={t`The decisions cannot be shown`}
-          message={first.error.message}
-          onRetry={() => void decisions.refetch()}
+          query={{ error: first.error, refetch: decisions.refetch }}
         />
       )}
       {decisions.data?.results.length === 0 && (

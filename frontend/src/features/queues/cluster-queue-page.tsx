@@ -10,11 +10,11 @@ import { yamlQuery } from "@/api/manifests";
 import { clusterQueueQuery } from "@/api/queues";
 import type { ClusterQueue, LiveClusterQueue } from "@/api/types";
 import { BackLink } from "@/components/back-link";
-import { ErrorState } from "@/components/error-state";
 import { Stat } from "@/components/figures/stat";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { CohortLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
+import { QueryError } from "@/components/query-error";
 import { formatCount } from "@/lib/quantity";
 import { LocalQueues } from "./local-queues";
 import { PendingList } from "./pending-list";
@@ -47,13 +47,7 @@ export function ClusterQueuePage({ name, history, actions }: ClusterQueuePagePro
         facts={queue.data !== undefined && <Facts queue={queue.data} />}
         actions={queue.data !== undefined && actions}
       />
-      {queue.error !== null && (
-        <ErrorState
-          title={t`The ClusterQueue ${name} cannot be shown`}
-          message={queue.error.message}
-          onRetry={() => void queue.refetch()}
-        />
-      )}
+      <QueryError title={t`The ClusterQueue ${name} cannot be shown`} query={queue} />
       {queue.isPending && <Skeleton height={320} />}
       {queue.data !== undefined && (
         <Stack gap="md">

@@ -1,4 +1,5 @@
 /** One cohort: what all queues below it have together, and which cohorts and queues those are. */
+
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, SimpleGrid, Skeleton, Stack, Table } from "@mantine/core";
@@ -18,9 +19,9 @@ import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { ClusterQueueLink, CohortLink, FlavorLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount, formatShare, parseAmount } from "@/lib/quantity";
 import { type CohortRow, quotaKey, type TreeRow, treeRows } from "./cohort-tree";
-import classes from "./queues.module.css";
 import { formatWeightedShare, sortQuotas } from "./quota";
 
 export interface CohortPageProps {
@@ -143,7 +144,7 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
           <Trans>None: nothing below it has quota.</Trans>
         </NoneOf>
       ) : (
-        <div className={classes.scroll}>
+        <WideTable whole blocks>
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
@@ -175,15 +176,23 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
                 const amount = (value: number) => formatAmountShort(resource, value);
                 return (
                   <Table.Tr key={quotaKey(quota)}>
-                    <Table.Td>
+                    <Table.Td data-label={t`Flavor`}>
                       <FlavorLink name={flavor} />
                     </Table.Td>
-                    <Table.Td>{resource}</Table.Td>
-                    <Table.Td ta="right">{amount(total)}</Table.Td>
-                    <Table.Td ta="right">{amount(own.get(quotaKey(quota)) ?? 0)}</Table.Td>
-                    <Table.Td ta="right">{amount(used)}</Table.Td>
-                    <Table.Td ta="right">{amount(borrowed)}</Table.Td>
-                    <Table.Td>
+                    <Table.Td data-label={t`Resource`}>{resource}</Table.Td>
+                    <Table.Td ta="right" data-label={t`Together`}>
+                      {amount(total)}
+                    </Table.Td>
+                    <Table.Td ta="right" data-label={t`Of its own`}>
+                      {amount(own.get(quotaKey(quota)) ?? 0)}
+                    </Table.Td>
+                    <Table.Td ta="right" data-label={t`Used`}>
+                      {amount(used)}
+                    </Table.Td>
+                    <Table.Td ta="right" data-label={t`Borrowed by queues`}>
+                      {amount(borrowed)}
+                    </Table.Td>
+                    <Table.Td data-wide>
                       <Meter
                         height={10}
                         label={t`${formatShare(used, total)} used`}
@@ -203,7 +212,7 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
               })}
             </Table.Tbody>
           </Table>
-        </div>
+        </WideTable>
       )}
     </Panel>
   );

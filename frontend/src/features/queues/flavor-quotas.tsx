@@ -1,4 +1,5 @@
 /** Who has which quota of a flavor, and what of it is used. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table } from "@mantine/core";
@@ -6,8 +7,8 @@ import { useLive } from "@/api/cluster";
 import { NoneOf } from "@/components/key-values";
 import { ClusterQueueLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort } from "@/lib/quantity";
-import classes from "./queues.module.css";
 import { QuotaBar } from "./quota-bar";
 
 export function FlavorQuotas({ flavor }: { flavor: string }) {
@@ -24,7 +25,7 @@ export function FlavorQuotas({ flavor }: { flavor: string }) {
           <Trans>No queue that you see has quota of it.</Trans>
         </NoneOf>
       ) : (
-        <div className={classes.scroll}>
+        <WideTable whole blocks>
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
@@ -49,25 +50,31 @@ export function FlavorQuotas({ flavor }: { flavor: string }) {
             <Table.Tbody data-live>
               {rows.map(({ queue, quota }, place) => (
                 <Table.Tr key={`${quota.resource} ${queue}`}>
-                  <Table.Td>
+                  <Table.Td data-wide>
                     {rows[place - 1]?.quota.resource === quota.resource ? "" : quota.resource}
                   </Table.Td>
-                  <Table.Td>
+                  <Table.Td data-wide>
                     <ClusterQueueLink name={queue} />
                   </Table.Td>
-                  {[quota.nominal, quota.used, quota.borrowed].map((amount, column) => (
-                    <Table.Td key={["nominal", "used", "borrowed"][column]} ta="right">
+                  {(
+                    [
+                      [t`Nominal`, quota.nominal],
+                      [t`Used`, quota.used],
+                      [t`Borrowed`, quota.borrowed],
+                    ] as const
+                  ).map(([label, amount]) => (
+                    <Table.Td key={label} ta="right" data-label={label}>
                       {formatAmountShort(quota.resource, amount)}
                     </Table.Td>
                   ))}
-                  <Table.Td>
+                  <Table.Td data-wide>
                     <QuotaBar quota={quota} height={10} />
                   </Table.Td>
                 </Table.Tr>
               ))}
             </Table.Tbody>
           </Table>
-        </div>
+        </WideTable>
       )}
     </Panel>
   );

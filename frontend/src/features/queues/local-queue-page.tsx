@@ -11,12 +11,12 @@ import { localQueueQuery } from "@/api/queues";
 import type { LocalQueue } from "@/api/types";
 import { BackLink } from "@/components/back-link";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { Stat } from "@/components/figures/stat";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { ClusterQueueLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { formatCount } from "@/lib/quantity";
 import { QueueState } from "./queue-state";
 
@@ -56,11 +56,7 @@ export function LocalQueuePage({ namespace, name, workloads, history, actions }:
         </Panel>
       )}
       {queue.error !== null && !missing && (
-        <ErrorState
-          title={t`The LocalQueue cannot be shown`}
-          message={queue.error.message}
-          onRetry={() => void queue.refetch()}
-        />
+        <QueryError title={t`The LocalQueue cannot be shown`} query={queue} />
       )}
       {queue.data !== undefined && (
         <Stack gap="md">

@@ -1,4 +1,5 @@
 /** The LocalQueues that lead into a ClusterQueue. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Skeleton, Table, Text } from "@mantine/core";
@@ -7,11 +8,11 @@ import { useCluster } from "@/api/cluster";
 import { localQueuesQuery } from "@/api/queues";
 import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { LocalQueueLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
+import { WideTable } from "@/components/table/wide-table";
 import { formatCount } from "@/lib/quantity";
-import classes from "./queues.module.css";
 
 export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
   const queues = useQuery(localQueuesQuery(useCluster(), clusterQueue));
@@ -19,20 +20,14 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
   return (
     <Panel title={t`LocalQueues`} flush>
       {queues.isPending && <Skeleton height={100} m="md" />}
-      {queues.error !== null && (
-        <ErrorState
-          title={t`They cannot be shown`}
-          message={queues.error.message}
-          onRetry={() => void queues.refetch()}
-        />
-      )}
+      <QueryError title={t`They cannot be shown`} query={queues} />
       {rows?.length === 0 && (
         <EmptyState icon="queues" title={t`No LocalQueue leads here`}>
           <Trans>Namespaces submit through a LocalQueue that names this ClusterQueue.</Trans>
         </EmptyState>
       )}
       {rows !== undefined && rows.length > 0 && (
-        <div className={classes.scroll}>
+        <WideTable whole>
           <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
@@ -65,7 +60,7 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
               ))}
             </Table.Tbody>
           </Table>
-        </div>
+        </WideTable>
       )}
     </Panel>
   );

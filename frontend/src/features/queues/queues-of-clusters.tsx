@@ -7,9 +7,9 @@ import { useCluster, useClusterOf, useInCluster } from "@/api/cluster";
 import { clusterQueuesQuery } from "@/api/queues";
 import type { ClusterQueue } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { DataTable } from "@/components/table/data-table";
 import { FilterRow, TextFilter } from "@/components/table/filters";
 import { QUEUE_COLUMNS } from "./queue-columns";
@@ -41,11 +41,7 @@ export function QueuesOfClusters({ search, onSearch }: QueuesPageProps) {
         />
       </FilterRow>
       {queues.error !== null && queues.data === undefined ? (
-        <ErrorState
-          title={t`They cannot be shown`}
-          message={queues.error.message}
-          onRetry={() => void queues.refetch()}
-        />
+        <QueryError title={t`They cannot be shown`} query={queues} />
       ) : (
         <Panel flush>
           <DataTable

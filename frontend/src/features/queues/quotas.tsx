@@ -1,4 +1,5 @@
 /** The quotas of a ClusterQueue as a table. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
@@ -7,8 +8,8 @@ import type { ClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
-import classes from "./queues.module.css";
 import { following } from "./quota";
 import { QuotaBar } from "./quota-bar";
 
@@ -34,7 +35,7 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
     );
   }
   return (
-    <div className={classes.scroll}>
+    <WideTable whole blocks>
       <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
         <Table.Thead>
           <Table.Tr>
@@ -69,19 +70,27 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
             const live = usage.find((quota) => quota.flavor === flavor && quota.resource === resource.name);
             return (
               <Table.Tr key={`${flavor} ${resource.name}`}>
-                <Table.Td>
+                <Table.Td data-label={t`Flavor`}>
                   <FlavorLink name={flavor} />
                 </Table.Td>
-                <Table.Td>{resource.name}</Table.Td>
-                <QuantityCell resource={resource.name} quantity={resource.nominal_quota}>
+                <Table.Td data-label={t`Resource`}>{resource.name}</Table.Td>
+                <QuantityCell label={t`Nominal`} resource={resource.name} quantity={resource.nominal_quota}>
                   <Following queue={queue} flavor={flavor} resource={resource.name} />
                 </QuantityCell>
-                <QuantityCell resource={resource.name} quantity={resource.borrowing_limit} />
-                <QuantityCell resource={resource.name} quantity={resource.lending_limit} />
-                <Table.Td ta="right" data-live>
+                <QuantityCell
+                  label={t`Borrowing limit`}
+                  resource={resource.name}
+                  quantity={resource.borrowing_limit}
+                />
+                <QuantityCell
+                  label={t`Lending limit`}
+                  resource={resource.name}
+                  quantity={resource.lending_limit}
+                />
+                <Table.Td ta="right" data-live data-label={t`Used`}>
                   {live === undefined ? "–" : formatAmountShort(resource.name, live.used)}
                 </Table.Td>
-                <Table.Td ta="right" data-live>
+                <Table.Td ta="right" data-live data-label={t`Borrowed`}>
                   <Text
                     span
                     fz="inherit"
@@ -90,13 +99,15 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
                     {live === undefined ? "–" : formatAmountShort(resource.name, live.borrowed)}
                   </Text>
                 </Table.Td>
-                <Table.Td data-live>{live !== undefined && <QuotaBar quota={live} height={10} />}</Table.Td>
+                <Table.Td data-live data-wide>
+                  {live !== undefined && <QuotaBar quota={live} height={10} />}
+                </Table.Td>
               </Table.Tr>
             );
           })}
         </Table.Tbody>
       </Table>
-    </div>
+    </WideTable>
   );
 }
 
@@ -115,15 +126,16 @@ function Following({ queue, flavor, resource }: { queue: ClusterQueue; flavor: s
 }
 
 interface QuantityCellProps {
+  label: string;
   resource: string;
   quantity: string | null;
   children?: ReactNode;
 }
 
 /** A quantity for people; exactly as written in the tooltip. */
-function QuantityCell({ resource, quantity, children }: QuantityCellProps) {
+function QuantityCell({ label, resource, quantity, children }: QuantityCellProps) {
   return (
-    <Table.Td ta="right" title={quantity ?? t`no limit`}>
+    <Table.Td ta="right" title={quantity ?? t`no limit`} data-label={label}>
       {quantity === null ? t`none` : formatAmountShort(resource, parseAmount(resource, quantity))}
       {children}
     </Table.Td>

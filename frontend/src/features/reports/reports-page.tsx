@@ -23,9 +23,9 @@ import {
   reportQuery,
 } from "@/api/reports";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { REPORT_DAYS, REPORT_KINDS, type ReportFilters } from "@/lib/url/report-filters";
 import { BarPicture } from "./bar-picture";
 import { barsOf, formatCell, isNumeric } from "./cells";
@@ -160,11 +160,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
       </Group>
       {report.error !== null && (
         <Panel>
-          <ErrorState
-            title={t`The report cannot be shown`}
-            message={report.error.message}
-            onRetry={() => void report.refetch()}
-          />
+          <QueryError title={t`The report cannot be shown`} query={report} />
         </Panel>
       )}
       {report.isPending && <Skeleton height={320} />}

@@ -1,4 +1,5 @@
 /** One device: what it is, how full it is, and each slice with its holder. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Code, Drawer, Group, Stack, Table, Text } from "@mantine/core";
@@ -7,13 +8,13 @@ import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
 import { Meter } from "@/components/figures/meter";
 import { TextLink } from "@/components/link";
+import { WideTable } from "@/components/table/wide-table";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
 import { partsWord } from "@/lib/words/device-words";
 import { CordonButtons } from "../cordon";
 import { gpuStateLooks } from "../gpu-state";
-import classes from "../gpus.module.css";
 import { deviceModel, deviceTitle, formatCores } from "../units";
 import { DeviceFacts } from "./device-facts";
 import { DeviceUse } from "./device-use";
@@ -137,7 +138,7 @@ function SliceTable({ device }: { device: LiveDevice }) {
   }
   const inMigMode = device.mig_places !== undefined;
   return (
-    <div className={classes.scroll}>
+    <WideTable>
       <Table fz="sm" verticalSpacing={7} layout="auto">
         <Table.Thead>
           <Table.Tr>
@@ -173,7 +174,7 @@ function SliceTable({ device }: { device: LiveDevice }) {
           ))}
         </Table.Tbody>
       </Table>
-    </div>
+    </WideTable>
   );
 }
 

@@ -42,7 +42,7 @@ function useFacts({ uuid, device }: DeviceProps): [string, string][] {
     ...(row === undefined
       ? []
       : ([
-          [t`Mode`, row.mode === "" ? t`not said` : row.mode],
+          [t`Mode`, row.mode === "" ? t`not reported` : row.mode],
           [t`NUMA node`, String(row.numa)],
         ] as [string, string][])),
   ];

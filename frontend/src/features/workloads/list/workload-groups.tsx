@@ -5,9 +5,9 @@ import { useMemo } from "react";
 import { useCluster } from "@/api/cluster";
 import { workloadCountsQuery } from "@/api/workloads";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { Meter } from "@/components/figures/meter";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { type DataColumn, DataTable } from "@/components/table/data-table";
 import { formatCount, formatShare } from "@/lib/quantity";
 import { drillInto, type WorkloadFilters, type WorkloadGroup } from "@/lib/url/workload-filters";
@@ -65,13 +65,7 @@ export function WorkloadGroups({ by, filters, onOpen }: WorkloadGroupsProps) {
     [counts.data],
   );
   if (counts.error !== null && counts.data === undefined) {
-    return (
-      <ErrorState
-        title={t`The groups cannot be shown`}
-        message={counts.error.message}
-        onRetry={() => void counts.refetch()}
-      />
-    );
+    return <QueryError title={t`The groups cannot be shown`} query={counts} />;
   }
   return (
     <Panel flush>

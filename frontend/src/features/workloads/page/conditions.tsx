@@ -1,4 +1,5 @@
 /** Kueue's conditions, word for word. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
@@ -6,14 +7,14 @@ import type { Condition, WorkloadDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { EmptyState } from "@/components/empty-state";
 import { Panel } from "@/components/panel";
-import classes from "../workloads.module.css";
+import { WideTable } from "@/components/table/wide-table";
 
 /** The checks that must pass before it is admitted. */
 export function AdmissionChecks({ checks }: { checks: WorkloadDetail["admission_checks"] }) {
   if (checks.length === 0) return null;
   return (
     <Panel title={t`Admission checks`} flush>
-      <div className={classes.scroll}>
+      <WideTable>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Tbody>
             {checks.map((check) => (
@@ -32,7 +33,7 @@ export function AdmissionChecks({ checks }: { checks: WorkloadDetail["admission_
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }
@@ -59,7 +60,7 @@ export function Conditions({ conditions }: { conditions: Condition[] }) {
           <Trans>The scheduler sets the first one when it looks at the workload.</Trans>
         </EmptyState>
       ) : (
-        <div className={classes.scroll}>
+        <WideTable>
           <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
             <Table.Thead>
               <Table.Tr>
@@ -98,7 +99,7 @@ export function Conditions({ conditions }: { conditions: Condition[] }) {
               ))}
             </Table.Tbody>
           </Table>
-        </div>
+        </WideTable>
       )}
     </Panel>
   );

@@ -1,4 +1,5 @@
 /** Where it runs: the pods, and which slice of which device each of their containers holds. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
@@ -7,15 +8,15 @@ import type { AllocatedDevice, WorkloadDetail } from "@/api/types";
 import { Meter } from "@/components/figures/meter";
 import { DeviceLink, NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatMib } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
-import classes from "../workloads.module.css";
 
 export function Devices({ workload }: { workload: WorkloadDetail }) {
   if (workload.devices.length === 0) return null;
   return (
     <Panel title={t`Where it runs`} flush>
-      <div className={classes.scroll}>
+      <WideTable>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -43,7 +44,7 @@ export function Devices({ workload }: { workload: WorkloadDetail }) {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }

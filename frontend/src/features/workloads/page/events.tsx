@@ -8,8 +8,8 @@ import type { Workload } from "@/api/types";
 import { workloadEventsQuery } from "@/api/workloads";
 import { Ago } from "@/components/ago";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import classes from "../workloads.module.css";
 
 export function Events({ workload }: { workload: Workload }) {
@@ -18,13 +18,7 @@ export function Events({ workload }: { workload: Workload }) {
   return (
     <Panel title={t`Events`}>
       {events.isPending && <Skeleton height={160} />}
-      {events.error !== null && (
-        <ErrorState
-          title={t`The events cannot be shown`}
-          message={events.error.message}
-          onRetry={() => void events.refetch()}
-        />
-      )}
+      <QueryError title={t`The events cannot be shown`} query={events} />
       {newestFirst?.length === 0 && <EmptyState icon="clock" title={t`No events yet`} />}
       {newestFirst?.map((event) => (
         <div key={event.id} className={classes.event} data-warning={event.type === "Warning" || undefined}>

@@ -1,12 +1,13 @@
 /** What each pod set asks for, beside what it was given. */
+
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import { Badge, Group, Table, Text } from "@mantine/core";
 import type { PodSet } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
-import classes from "../workloads.module.css";
 
 export function PodSets({ podSets }: { podSets: PodSet[] }) {
   return (
@@ -23,7 +24,7 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
   const resources = [...new Set([...Object.keys(podSet.requests), ...Object.keys(podSet.flavors)])].sort();
   const { admitted_count: admitted, count } = podSet;
   return (
-    <div className={classes.scroll}>
+    <WideTable>
       <Group px="md" pt="sm" pb={4} gap="xs">
         <Text fw={600} fz="sm">
           {podSet.name}
@@ -67,7 +68,7 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
           ))}
         </Table.Tbody>
       </Table>
-    </div>
+    </WideTable>
   );
 }
 

@@ -1,4 +1,5 @@
 /** Its pods as the cluster shows them: where they run, why they do not, and what they print. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Table, Text } from "@mantine/core";
@@ -8,9 +9,9 @@ import { useCluster } from "@/api/cluster";
 import type { Pod, WorkloadDetail } from "@/api/types";
 import { workloadPodsQuery } from "@/api/workloads";
 import { Ago } from "@/components/ago";
-import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
-import classes from "../workloads.module.css";
+import { QueryError } from "@/components/query-error";
+import { WideTable } from "@/components/table/wide-table";
 import { PodLog } from "./pod-log";
 
 export function Pods({ workload }: { workload: WorkloadDetail }) {
@@ -20,14 +21,8 @@ export function Pods({ workload }: { workload: WorkloadDetail }) {
   if (pods.error === null && pods.data.results.length === 0) return null;
   return (
     <Panel title={t`Pods`} flush>
-      {pods.error !== null && (
-        <ErrorState
-          title={t`The pods cannot be shown`}
-          message={pods.error.message}
-          onRetry={() => void pods.refetch()}
-        />
-      )}
-      <div className={classes.scroll}>
+      <QueryError title={t`The pods cannot be shown`} query={pods} />
+      <WideTable>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -55,7 +50,7 @@ export function Pods({ workload }: { workload: WorkloadDetail }) {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
       {pods.data?.next != null && (
         <Text fz="sm" c="var(--kw-muted)" p="md">
           <Trans>These are its first {pods.data.results.length} pods.</Trans>

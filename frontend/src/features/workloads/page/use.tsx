@@ -1,4 +1,5 @@
 /** What its containers really use, beside what they hold. What no monitor reports is said to be absent, never shown as 0. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
@@ -7,9 +8,9 @@ import { useCluster } from "@/api/cluster";
 import type { WorkloadDetail } from "@/api/types";
 import { workloadSamplesQuery } from "@/api/workloads";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { formatAge } from "@/lib/time";
-import classes from "../workloads.module.css";
 import { type ContainerUse, latestUse } from "./container-use";
 
 export function Use({ workload }: { workload: WorkloadDetail }) {
@@ -32,7 +33,7 @@ export function Use({ workload }: { workload: WorkloadDetail }) {
   }
   return (
     <Panel title={t`Used by its containers`} flush>
-      <div className={classes.scroll}>
+      <WideTable>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -56,7 +57,7 @@ export function Use({ workload }: { workload: WorkloadDetail }) {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }

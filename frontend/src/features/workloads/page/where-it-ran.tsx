@@ -1,4 +1,5 @@
 /** The devices of a workload that no longer holds any: from the decision log, which outlives it. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";
@@ -9,8 +10,8 @@ import type { WorkloadReference } from "@/api/workloads";
 import { Ago } from "@/components/ago";
 import { DeviceLink, NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatMib } from "@/lib/quantity";
-import classes from "../workloads.module.css";
 
 export function WhereItRan(reference: WorkloadReference) {
   const placement = useQuery(lastPlacementQuery(useCluster(), reference)).data;
@@ -27,7 +28,7 @@ export function WhereItRan(reference: WorkloadReference) {
       }
       flush
     >
-      <div className={classes.scroll}>
+      <WideTable>
         <Table fz="sm" verticalSpacing={5} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -61,7 +62,7 @@ export function WhereItRan(reference: WorkloadReference) {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </WideTable>
     </Panel>
   );
 }

@@ -15,6 +15,7 @@ import { TextLink } from "@/components/link";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
 import { WorkloadActions } from "../actions/workload-actions";
 import { WorkloadStatusBadge } from "../list/workload-columns";
 import { StateOfWorkload } from "../waiting/why-it-waits";
@@ -51,11 +52,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
         {workload.error === null ? (
           <Skeleton height={320} />
         ) : (
-          <ErrorState
-            title={t`${namespace}/${name} cannot be shown`}
-            message={workload.error.message}
-            onRetry={() => void workload.refetch()}
-          />
+          <QueryError title={t`${namespace}/${name} cannot be shown`} query={workload} />
         )}
       </>
     );

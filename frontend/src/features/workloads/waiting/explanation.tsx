@@ -1,4 +1,5 @@
 /** Why a workload waits, in tables: quota by flavor, nodes and devices by what refuses them, who is ahead, who holds it. */
+
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Code, Grid, Skeleton, Stack, Table, Text } from "@mantine/core";
@@ -8,6 +9,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { ErrorState } from "@/components/error-state";
 import { ClusterQueueLink, KeyedWorkloadLink, NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { nearestWords, refusalWords } from "@/lib/words/refusal-words";
 import classes from "../workloads.module.css";
@@ -72,14 +74,14 @@ export function ExplanationTables({ explanation, error, onRetry }: ExplanationTa
 
 function PlainTable({ head, children }: { head: ReactNode; children: ReactNode }) {
   return (
-    <div className={classes.scroll}>
+    <WideTable>
       <Table fz="sm" verticalSpacing={5} horizontalSpacing="md" layout="auto">
         <Table.Thead>
           <Table.Tr>{head}</Table.Tr>
         </Table.Thead>
         <Table.Tbody>{children}</Table.Tbody>
       </Table>
-    </div>
+    </WideTable>
   );
 }
 
