@@ -2,7 +2,7 @@
 their holder dies."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import IntEnum
 
 from django.db import connection
@@ -29,3 +29,10 @@ def alone(work: Work, key: int = 0) -> Iterator[bool]:
         if mine:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [work, key])
+
+
+@contextmanager
+def one_of(work: Work, number: int) -> Iterator[bool]:
+    """Whether fewer than that number are at it. Keys of `alone` for the same work are at least 0."""
+    with ExitStack() as held:
+        yield any(held.enter_context(alone(work, -1 - place)) for place in range(number))

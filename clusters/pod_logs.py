@@ -18,8 +18,9 @@ MAX_BYTES: Final = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Which log, and how much of it. `since` is an RFC 3339 time."""
+    """Which log, and how much of it. `since` is an RFC 3339 time, `user` the key of who reads it."""
 
+    user: int
     cluster: str
     namespace: str
     pod: str

@@ -6,7 +6,8 @@ import gc
 import logging
 import os
 import signal
-from typing import Any
+from random import shuffle
+from typing import Any, Final
 
 from celery import shared_task
 from celery.signals import celeryd_after_setup, worker_shutdown
@@ -14,7 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
-from accounts.alone import Work, alone
+from accounts.alone import Work, alone, one_of
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
@@ -26,7 +27,7 @@ from scheduler.housekeeping.metric_counts import join_counts
 from scheduler.housekeeping.node_quotas import follow_nodes
 from scheduler.housekeeping.partitions import maintain_partitions
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
-from scheduler.housekeeping.telemetry import sample_cluster
+from scheduler.housekeeping.telemetry import sample_clusters
 from scheduler.leader.engine import Engine
 from scheduler.leader.observer import Observer
 from scheduler.store.lease import Leadership, LeaseLost
@@ -34,6 +35,7 @@ from scheduler.store.lease import Leadership, LeaseLost
 _log = logging.getLogger(__name__)
 
 SCHEDULER_QUEUE = "scheduler"
+_CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
 _engines: dict[int, Engine] = {}
@@ -109,13 +111,16 @@ def _calm_the_collector() -> None:
 def ask_webhook_checks() -> None:
     """Ask the URLs of admission checks that wait for an answer.
 
-    One worker at a time in each cluster: URLs that do not answer keep one thread waiting, not one of each run, and no
-    other cluster.
+    One worker at a time in each cluster, and two in all: URLs that do not answer keep neither all threads of the push
+    worker waiting nor, as a cluster's turn is short, another cluster.
     """
-    for found in _scheduled():
-        with alone(Work.WEBHOOK_CHECKS, found.pk) as mine:
-            if mine:
-                ask_pending(found)
+    with one_of(Work.WEBHOOK_CHECKS, _CHECKING_AT_ONCE) as mine:
+        clusters = _scheduled() if mine else []
+        shuffle(clusters)
+        for found in clusters:
+            with alone(Work.WEBHOOK_CHECKS, found.pk) as its_turn:
+                if its_turn:
+                    ask_pending(found)
 
 
 @shared_task(name="scheduler.tasks.join_metric_counts")
@@ -140,11 +145,10 @@ def follow_all_nodes() -> None:
 
 @shared_task(name="scheduler.tasks.sample_telemetry")
 def sample_telemetry() -> None:
-    """Sample what devices and containers use; one worker at a time in each cluster, as above."""
-    for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk"):
-        with alone(Work.TELEMETRY, found.pk) as mine:
-            if mine:
-                sample_cluster(found, timezone.now())
+    """Sample what devices and containers use; one worker at a time."""
+    with alone(Work.TELEMETRY) as mine:
+        if mine:
+            sample_clusters(list(Cluster.objects.exclude(telemetry_urls=[])), timezone.now())
 
 
 @shared_task(name="scheduler.tasks.roll_up_telemetry")

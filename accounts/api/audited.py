@@ -75,16 +75,19 @@ def _record_refusal(request: HttpRequest, response: HttpResponse, actor: Actor) 
     record(
         AuditVerb.REFUSED,
         _kind(request),
-        cluster=_cluster(request),
+        cluster=_cluster(request, found),
         namespace=str(found.get("namespace", ""))[:63],
         name=str(found.get("name") or found.get("id") or found.get("uuid") or "")[:512],
         message=str(body.get("message", ""))[:1000] if isinstance(body, dict) else "",
     )
 
 
-def _cluster(request: HttpRequest) -> str:
-    """The cluster that was named. A refusal of several belongs to none: whoever audits a whole cluster reads it."""
-    asked = request.GET.get("cluster", "")
+def _cluster(request: HttpRequest, found: dict[str, Any]) -> str:
+    """The cluster that was asked. A refusal of several belongs to none: whoever audits a whole cluster reads it."""
+    view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
+    asked = request.GET.get("cluster", getattr(view, "default_cluster", ""))
+    if _kind(request) == "clusters" and "name" in found:
+        asked = str(found["name"])
     return "" if asked == EVERY_CLUSTER or SEPARATOR in asked else _text(asked, 63)
 
 

@@ -64,6 +64,9 @@ def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
             del found[key]
         elif block is not None and old:
             found[key] = {name: value for name, value in block.content.items() if name != "enable"}
+            if key == "waitForPodsReady":  # what the old API took for granted
+                said = {name: value for name, value in found[key].items() if value is not None}
+                found[key] = {"timeout": "5m", "blockAdmission": True} | said
             if key == "fairSharing" and not found[key].get("preemptionStrategies"):
                 found[key]["preemptionStrategies"] = list(DEFAULT_PREEMPTION_STRATEGIES)  # as v1beta2 has to say it
     _read_admission_fair_sharing(top)

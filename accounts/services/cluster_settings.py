@@ -104,8 +104,9 @@ def telemetry_url_mistake(url: object) -> str:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        if parts.netloc.count("@") > 1:
-            return f"{without_credentials(url)[:_MAX_SHOWN]!r} has more than one @. Write %40 for that of a password."
+        said, _, _ = parts.netloc.rpartition("@")
+        if any(mark in said for mark in '@"\\'):  # the audit hides credentials by their form
+            return f'{without_credentials(url)[:_MAX_SHOWN]!r}: write %40, %22 and %5C for @, " and \\ in a password.'
     except ValueError:  # a port that is no number, or half an IPv6 address
         usable = False
     return "" if usable else f"{without_credentials(url)[:_MAX_SHOWN]!r} is not an http(s) URL."

@@ -111,6 +111,7 @@ class PodLogView(ClusterView):
         values = asked.validated_data
         since = values["since"]
         query = LogQuery(
+            user=request.user.pk or 0,
             cluster=self.cluster.name,
             namespace=namespace,
             pod=pod,

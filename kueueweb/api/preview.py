@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from accounts.api.flags import flag
 from accounts.api.scope import ClusterView
+from accounts.exceptions import NotPermitted
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied
 from accounts.services.cluster_settings import CONFIGURATION_NAME
@@ -99,6 +100,9 @@ class PreviewView(ClusterView):
         """
         now = time.time()
         with_effects = flag(request, "effects")
+        if with_effects and not (self.access.is_cluster_admin or self.access.cohorts):
+            # They are about the queues of all, and keep other questions waiting for seconds.
+            raise NotPermitted("Effects are tried for those who may change queues: cluster admins and queue-admins.")
         # Loading a large cluster takes seconds: before the transaction, which keeps others waiting.
         with kept_world(self.cluster, now) as world:
             before = present_outlook(world, now) if with_effects else None

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from hashlib import sha256
 from typing import Any, Final
 
 import orjson
@@ -28,7 +27,7 @@ Opened = Callable[[Callable[[], None]], None]
 Open = Callable[[LogQuery, Opened], Iterator[bytes]]
 
 MAX_FOLLOWERS: Final = 32
-_MAX_PER_CALLER: Final = 4
+_MAX_PER_USER: Final = 4
 _MAX_SECONDS: Final = 600.0
 """After so long the reader asks again, and whether it may read is looked at again."""
 _HEADER: Final = FOLLOW_HEADER.lower().encode()
@@ -44,7 +43,7 @@ class Followers:
         self._open_log = open_log
         self._max_seconds = max_seconds
         self._threads = ThreadPoolExecutor(max_workers=MAX_FOLLOWERS, thread_name_prefix="log")
-        self._callers: Counter[str] = Counter()
+        self._users: Counter[int] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found: list[LogQuery] = []
@@ -58,24 +57,24 @@ class Followers:
 
         await self._application(scope, receive, watched)
         if found:
-            await self._follow(found[0], _caller(scope), receive, send)
+            await self._follow(found[0], receive, send)
 
-    async def _follow(self, query: LogQuery, caller: str, receive: Receive, send: Send) -> None:
-        if self._callers[caller] >= _MAX_PER_CALLER or self._callers.total() >= MAX_FOLLOWERS:
-            message = f"You, or all together, follow as many logs as can be followed at once ({_MAX_PER_CALLER} each)."
+    async def _follow(self, query: LogQuery, receive: Receive, send: Send) -> None:
+        if self._users[query.user] >= _MAX_PER_USER or self._users.total() >= MAX_FOLLOWERS:
+            message = f"You, or all together, follow as many logs as can be followed at once ({_MAX_PER_USER} each)."
             await _answer(send, 429, {"reason": "LimitReached", "message": message, "errors": []})
             return
-        with self._counted(caller):
+        with self._counted(query.user):
             await self._stream(query, receive, send)
 
     @contextmanager
-    def _counted(self, caller: str) -> Iterator[None]:
-        self._callers[caller] += 1
+    def _counted(self, user: int) -> Iterator[None]:
+        self._users[user] += 1
         try:
             yield
         finally:
-            self._callers[caller] -= 1
-            self._callers += Counter()  # without those who follow nothing
+            self._users[user] -= 1
+            self._users += Counter()  # without those who follow nothing
 
     async def _stream(self, query: LogQuery, receive: Receive, send: Send) -> None:
         reading = _Reading(self._open_log, query)
@@ -158,11 +157,6 @@ async def _disconnected(receive: Receive, then: Callable[[], None]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     then()
-
-
-def _caller(scope: Scope) -> str:
-    shown = [value for name, value in scope["headers"] if name in (b"authorization", b"cookie")]
-    return sha256(b"\n".join(shown)).hexdigest()
 
 
 _SAFE: Final = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]

@@ -5,6 +5,7 @@ thread of the pool and no host name, so they answer whatever the pool does.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -26,6 +27,9 @@ _THREADS_PER_CALLER: Final = 3
 _THREADS_PER_ADDRESS: Final = 6
 _READY_SECONDS: Final = 3.0
 _TURN_SECONDS: Final = 30.0
+_TOKEN: Final = re.compile(rb"(?:token|bearer)\s+(\S+)", re.IGNORECASE)
+_SESSION: Final = re.compile(rb"(?:^|;)\s*sessionid\s*=([^;]*)")
+_MAX_SECRETS: Final = 4
 
 
 class Gate:
@@ -86,7 +90,8 @@ class Gate:
         async with AsyncExitStack() as turns:
             try:
                 async with asyncio.timeout(_TURN_SECONDS):
-                    await turns.enter_async_context(self._callers.turn(caller(scope)))
+                    for caller in callers(scope):
+                        await turns.enter_async_context(self._callers.turn(caller))
                     await turns.enter_async_context(self._addresses.turn(_address(scope)))
             except TimeoutError:
                 message = f"Your other requests kept the server busy for {_TURN_SECONDS:g} s. Send fewer at a time."
@@ -95,10 +100,19 @@ class Gate:
             await self._application(scope, replay(body, receive), send)
 
 
-def caller(scope: Scope) -> str:
-    """Whose turn it is: that of the credentials that the request shows, or of its address."""
-    shown = [value for name, value in scope["headers"] if name in (b"authorization", b"cookie")]
-    return sha256(b"\n".join(shown)).hexdigest() if shown else _address(scope)
+def callers(scope: Scope) -> list[str]:
+    """Whose turn it is: that of the token and that of the session that the request shows, or else of its address.
+
+    It is the turn of both, since either may be made up beside the one that counts.
+    """
+    found = []
+    for name, pattern in ((b"authorization", _TOKEN), (b"cookie", _SESSION)):
+        shown = b"; ".join(value for header, value in scope["headers"] if header == name)
+        secrets = {match.group(1).strip(b' "') for match in pattern.finditer(shown)}
+        if len(secrets) > _MAX_SECRETS:
+            secrets = {b""}  # no client shows so many: all who do are one
+        found += [sha256(name + b" " + secret).hexdigest() for secret in sorted(secrets)]
+    return found or [_address(scope)]
 
 
 def _address(scope: Scope) -> str:

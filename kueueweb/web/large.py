@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AsyncExitStack
 from functools import cache
 from io import BytesIO
 from multiprocessing import get_context
@@ -21,7 +22,7 @@ from django.core.wsgi import get_wsgi_application
 
 from kueueweb.embedded.children import die_with_parent
 from kueueweb.web.bodies import Receive, Refused
-from kueueweb.web.gate import Application, Scope, Send, caller, refuse, replay
+from kueueweb.web.gate import Application, Scope, Send, callers, refuse, replay
 from kueueweb.web.turns import Turns
 
 LARGE_BYTES: Final = 64 * 1024
@@ -62,7 +63,9 @@ class LargeRequests:
             await self._application(scope, replay(body, receive), send)
             return
         environment = {name: value for name, value in build_environ(scope, None).items() if name not in _NOT_SENT}  # type: ignore[arg-type]  # the body goes beside it
-        async with self._callers.turn(caller(scope)):
+        async with AsyncExitStack() as turns:
+            for caller in callers(scope):
+                await turns.enter_async_context(self._callers.turn(caller))
             pool = self._pool = self._pool or _make_pool()
             try:
                 found = await asyncio.wrap_future(pool.submit(self._answer, environment, body))

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException
+from operator import itemgetter
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -52,6 +53,7 @@ _MAX_BACKOFF_SECONDS: Final = 300.0
 _ASK_AGAIN_SECONDS: Final = 10.0
 """The delay after the answer Pending."""
 
+_RUN_SECONDS: Final = 15.0
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _log = logging.getLogger(__name__)
@@ -93,13 +95,16 @@ def ask_pending(cluster: Cluster, now: float | None = None) -> int:
     """Ask every webhook check that is due; returns how many answered.
 
     A check whose URL does not answer backs off as a whole. Otherwise each workload would take a full timeout, and
-    checks with other URLs would wait for all of them.
+    checks with other URLs would wait for all of them. After `_RUN_SECONDS` no more are asked: who was asked longest ago
+    comes first the next time.
     """
     now = time.time() if now is None else now
     answered, silent = 0, set[int]()
-    for question in pending_questions(cluster):
+    until = time.monotonic() + _RUN_SECONDS
+    turns = ((_turn(question.key), question) for question in pending_questions(cluster))
+    for turn, question in sorted(turns, key=itemgetter(0)):
         check = question.check.pk
-        if check in silent or not _is_due(question.key, now) or not _is_due(_silence(check), now):
+        if check in silent or now < turn or not _is_due(_silence(check), now):
             continue
         try:
             answered += _ask(question, now)
@@ -107,6 +112,8 @@ def ask_pending(cluster: Cluster, now: float | None = None) -> int:
         except WebhookSilent:
             silent.add(check)
             _back_off(_silence(check), now)
+        if time.monotonic() >= until:
+            break
     return answered
 
 
@@ -129,8 +136,13 @@ def _silence(check: int) -> str:
 
 
 def _is_due(key: str, now: float) -> bool:
+    return now >= _turn(key)
+
+
+def _turn(key: str) -> float:
+    """From when on it may be asked; 0 for what never was."""
     attempt = cache.get(key)
-    return attempt is None or now >= attempt["at"]
+    return 0.0 if attempt is None else float(attempt["at"])
 
 
 def _back_off(key: str, now: float) -> int:

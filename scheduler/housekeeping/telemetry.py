@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from functools import partial
 from http.client import HTTPException, HTTPResponse
+from itertools import zip_longest
+from random import sample
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,9 +19,10 @@ from accounts.outgoing import open_url, without_credentials
 from gpus.services.telemetry import Reading, read_metrics, store_reading, together
 
 _TIMEOUT_SECONDS: Final = 5.0
-_MAX_BYTES: Final = 50_000_000
+_MAX_BYTES: Final = 20_000_000
 _AT_ONCE: Final = 8
 """Endpoints read side by side, so that nodes that are switched off keep the others waiting for seconds, not minutes."""
+_RUN_SECONDS: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -50,19 +54,33 @@ def _read(answer: HTTPResponse, shown: str, deadline: float) -> bytearray:
     return content
 
 
-def sample_cluster(cluster: Cluster, now: datetime) -> int:
-    """Store the samples of every endpoint of the cluster; returns how many there were.
+def sample_clusters(clusters: Sequence[Cluster], now: datetime) -> int:
+    """Store the samples of every endpoint of the clusters; returns how many there were.
 
-    If an endpoint fails, its samples are missing; the other endpoints are read all the same.
+    If an endpoint fails, its samples are missing; the other endpoints are read all the same. Clusters take turns, each
+    with its endpoints in any order, and what is not reached in `_RUN_SECONDS` is left to the next time: addresses that
+    answer to nobody, however many, keep no other cluster waiting.
     """
+    until = time.monotonic() + _RUN_SECONDS
+    turns = [sample(cluster.telemetry_urls, len(cluster.telemetry_urls)) for cluster in clusters]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(partial(_reading, cluster.name), cluster.telemetry_urls)
-        readings = [each for each in found if each is not None]
-    return store_reading(cluster.pk, together(readings), now)
+        reading = [
+            (cluster, pool.submit(_reading, cluster.name, url, until))
+            for urls in zip_longest(*turns)
+            for cluster, url in zip(clusters, urls, strict=True)
+            if url is not None
+        ]
+    found = defaultdict[int, list[Reading]](list)
+    for cluster, future in reading:
+        if (each := future.result()) is not None:
+            found[cluster.pk].append(each)
+    return sum(store_reading(pk, together(readings), now) for pk, readings in found.items())
 
 
-def _reading(cluster: str, url: str) -> Reading | None:
+def _reading(cluster: str, url: str, until: float) -> Reading | None:
     try:
+        if time.monotonic() > until:
+            raise ScrapeFailed(f"{without_credentials(url)}: not reached in time; other addresses did not answer")
         return read_metrics(scrape(url))
     except (ScrapeFailed, ValueError) as error:
         _log.warning("cluster %s: no telemetry: %s", cluster, error)

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, InternalError, ProgrammingError, connection, transaction
 from django.test import Client
 
-from accounts.models import AuditRecord, Cluster, Namespace
+from accounts.models import AuditRecord, Cluster, Namespace, Role, RoleBinding
 from accounts.services.audit import forget_audit, write_unsent
 from accounts.services.tokens import create_token
 from tests.api_client import SchemaClient
@@ -221,6 +221,19 @@ def test_refused_attempts_are_recorded_writes_always_and_reads_once_a_minute(pla
     ]
     assert "may not" in rows[0].message
     assert rows[0].name == "research"
+    assert {row.cluster_name for row in rows} == {"default"}, "what is asked without a name is that cluster's"
+
+
+def test_a_refusal_is_read_by_those_who_audit_the_cluster_that_was_asked(place: Cluster) -> None:
+    west = Cluster.objects.create(name="west")
+    RoleBinding.objects.create(name="wes", cluster=west, username="wes", role=Role.ADMIN)
+    start = newest()
+    assert tool("bob").delete("/api/v1/cluster-queues/research/").status_code == 403
+    assert tool("bob").patch("/api/v1/clusters/default/", {"mode": "observe"}, format="json").status_code == 403
+    listed = tool("wes").get("/api/v1/audit/?cluster=west&verb=refused").json()["results"]
+    assert [row for row in listed if row["id"] > start] == []
+    listed = tool("alice").get("/api/v1/audit/?verb=refused").json()["results"]
+    assert [row["request"].split()[0] for row in listed if row["id"] > start] == ["PATCH", "DELETE"]
 
 
 def test_a_refusal_of_several_clusters_is_listed(place: Cluster) -> None:

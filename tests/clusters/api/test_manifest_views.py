@@ -221,3 +221,12 @@ def test_fair_sharing_of_an_old_configuration_is_kept_as_a_new_one_says_it(alice
     strategies = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
     assert read["fairSharing"] == {"preemptionStrategies": strategies}
     assert apply(alice, orjson.dumps(read).decode()).status_code == 200
+
+
+def test_an_old_configuration_that_waits_for_pods_waits_as_it_did(alice: SchemaClient) -> None:
+    """The defaults of the two versions differ."""
+    old = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nwaitForPodsReady: {enable: true%s}\n"
+    for more, stored in (("", ("5m", True)), (", timeout: 1h, blockAdmission: false", ("1h", False))):
+        apply(alice, old % more)
+        found = alice.get(f"{URL}configuration/default/?format=json").json()["waitForPodsReady"]
+        assert (found["timeout"], found["blockAdmission"]) == stored

@@ -91,7 +91,7 @@ def test_a_configuration_of_v1beta1_is_kept_as_v1beta2(apply: Apply, cluster: Cl
     assert cluster.configuration == {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
-        "waitForPodsReady": {"timeout": "5m"},
+        "waitForPodsReady": {"timeout": "5m", "blockAdmission": True},
     }
 
 

@@ -11,7 +11,7 @@ from clusters.simulated.controllers.monitor import Monitors
 from gpus.models import ContainerSample, Device, DeviceSample
 from gpus.services import observed_node, sync_node
 from gpus.services.telemetry import Reading, read_metrics
-from scheduler.housekeeping.telemetry import sample_cluster
+from scheduler.housekeeping.telemetry import sample_clusters
 from tests.clusters.simulated.test_device_plugin import bind, devices, promise
 from tests.factories import make_cluster
 from tests.simulated_cluster import NODES, Api, ServerThread, make_simulated
@@ -88,7 +88,7 @@ def test_the_sampler_scrapes_it(api: Api, cluster: Cluster) -> None:
     api.cluster.advance(40)
     with ServerThread(api.cluster) as server:
         cluster.telemetry_urls = [f"{server.url}/metrics"]
-        assert sample_cluster(cluster, NOW) == 5
+        assert sample_clusters([cluster], NOW) == 5
     busy = Device.objects.get(uuid=devices(api)[0]["id"])
     [container] = ContainerSample.objects.all()
     assert (container.device, container.namespace, container.pod_name) == (busy, "default", "worker")

@@ -14,7 +14,7 @@ from accounts.models import Cluster
 from accounts.roll_up import Resolution
 from gpus.models import ContainerSample, DeviceSample
 from gpus.services.telemetry import RETENTION, read_metrics, roll_up_telemetry, store_reading
-from scheduler.housekeeping.telemetry import ScrapeFailed, sample_cluster, scrape
+from scheduler.housekeeping.telemetry import ScrapeFailed, sample_clusters, scrape
 from tests.factories import make_cluster, make_node
 
 NOW = datetime(2026, 1, 5, 12, 0, 0, tzinfo=UTC)
@@ -173,7 +173,7 @@ def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}"
         cluster.telemetry_urls = [f"{base}/broken", f"{base}/garbage", "file:///etc/hostname", f"{base}/metrics"]
-        assert sample_cluster(cluster, NOW) == 2
+        assert sample_clusters([cluster], NOW) == 2
         server.shutdown()
     assert DeviceSample.objects.get().memory_used_mib == 1024.0
 
@@ -219,7 +219,7 @@ def test_what_two_endpoints_say_of_one_device_is_one_sample() -> None:
         for order in ([monitor, exporter], [exporter, monitor]):
             DeviceSample.objects.all().delete()
             cluster.telemetry_urls = order
-            sample_cluster(cluster, NOW)
+            sample_clusters([cluster], NOW)
             sample = DeviceSample.objects.get(device__uuid="n1-0")
             found = (sample.memory_used_mib, sample.temperature_celsius, sample.power_watts)
             assert found == (1024.0, 61.0, 187.5), order
@@ -232,7 +232,7 @@ def test_a_failure_does_not_tell_the_password(cluster: Cluster, caplog: pytest.L
     with served("") as url:
         port = url.split(":")[2].split("/")[0]
     cluster.telemetry_urls = [f"http://me:secret@127.0.0.1:{port}/metrics", "ftp://me:secret@127.0.0.1/"]
-    assert sample_cluster(cluster, NOW) == 0
+    assert sample_clusters([cluster], NOW) == 0
     assert caplog.text.count("***@127.0.0.1") == 2
     assert "secret" not in caplog.text
 
@@ -247,5 +247,32 @@ def test_nodes_that_are_switched_off_are_waited_for_together(cluster: Cluster, m
 
     monkeypatch.setattr("scheduler.housekeeping.telemetry.scrape", silent)
     cluster.telemetry_urls = [f"http://10.0.0.{number}/metrics" for number in range(4)]
-    assert sample_cluster(cluster, NOW) == 0
+    assert sample_clusters([cluster], NOW) == 0
     assert not together.broken
+
+
+@pytest.mark.django_db
+def test_a_cluster_whose_monitors_are_silent_keeps_no_other_waiting(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clusters take turns, and the rest of a long list is left to the next run."""
+    asked: list[str] = []
+
+    def seen(url: str) -> str:
+        asked.append(url)
+        if url.startswith("http://silent"):
+            raise ScrapeFailed(url)
+        return MONITOR
+
+    monkeypatch.setattr("scheduler.housekeeping.telemetry.scrape", seen)
+    monkeypatch.setattr("scheduler.housekeeping.telemetry._AT_ONCE", 1)
+    cluster.telemetry_urls = ["http://monitor/metrics"]
+    racks = Cluster(pk=cluster.pk + 1, name="racks", telemetry_urls=[f"http://silent{n}/" for n in range(1000)])
+    assert sample_clusters([racks, cluster], NOW) == 2
+    assert asked.index("http://monitor/metrics") == 1
+    assert len(set(asked)) == 1001
+    monkeypatch.setattr("scheduler.housekeeping.telemetry._RUN_SECONDS", -1.0)
+    asked.clear()
+    assert sample_clusters([racks, cluster], NOW) == 0
+    assert asked == []
+    assert "http://monitor/metrics: not reached in time" in caplog.text

@@ -153,6 +153,13 @@ def test_who_may_not_change_a_queue_may_not_try(cluster: Cluster, bob: SchemaCli
         assert answer.status_code == 403
 
 
+def test_effects_are_tried_for_those_who_may_change_queues(cluster: Cluster, bob: SchemaClient) -> None:
+    """They take seconds, and tell of the queues of all."""
+    job = "{apiVersion: batch/v1, kind: Job, metadata: {name: x, namespace: team-a}}"
+    answer: Any = bob.generic("POST", "/api/v1/preview/?effects=true", job, content_type="application/yaml")
+    assert (answer.status_code, answer.json()["reason"]) == (403, "NotPermitted")
+
+
 def test_without_being_asked_no_effects_are_tried(cluster: Cluster, alice: SchemaClient) -> None:
     make_queue(cluster)
     assert preview(alice, QUEUE % 6).json()["effects"] is None

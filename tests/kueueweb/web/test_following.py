@@ -15,7 +15,7 @@ from clusters.client import ClusterError, ClusterUnreachable
 from clusters.pod_logs import LogQuery
 from kueueweb.web.following import Followers, Message, Opened, Receive, Scope, Send
 
-QUERY = LogQuery("default", "team", "train-x", "", None, "", timestamps=False)
+QUERY = LogQuery(7, "default", "team", "train-x", "", None, "", timestamps=False)
 SCOPE = {"type": "http", "path": "/", "headers": [(b"authorization", b"Token x")]}
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from kueueweb.web.bodies import BodyReader, Disconnected, Message, Receive, Refused
-from kueueweb.web.gate import Gate, Scope, Send
+from kueueweb.web.gate import Gate, Scope, Send, callers
 from kueueweb.web.turns import Turns
 
 AUTHORISED = [(b"authorization", b"Token x")]
@@ -169,19 +169,19 @@ async def test_one_caller_does_not_get_all_threads() -> None:
         await busy.wait()
 
     tried = gate(stuck)
-    callers = [b"greedy"] * 10 + [b"other"]
+    senders = [b"Token greedy"] * 10 + [b"Token other"]
     tasks = [
         asyncio.create_task(
             tried(scope(headers=[(b"authorization", who)], client=(f"10.0.0.{len(who)}", 1)), whole(), Answers())
         )
-        for who in callers
+        for who in senders
     ]
     for _ in range(50):
         await asyncio.sleep(0)
-    assert sorted(inside) == [b"greedy"] * 3 + [b"other"]
+    assert sorted(inside) == [b"Token greedy"] * 3 + [b"Token other"]
     busy.set()
     await asyncio.gather(*tasks)
-    assert len(inside) == len(callers)
+    assert len(inside) == len(senders)
 
 
 async def test_turns_leave_nothing_behind() -> None:
@@ -189,3 +189,17 @@ async def test_turns_leave_nothing_behind() -> None:
     async with turns.turn("a"):
         pass
     assert (turns._gates, turns._users) == ({}, {})
+
+
+def test_nobody_is_several_callers_by_what_is_made_up_beside_the_token_or_the_session() -> None:
+    token, session = (b"authorization", b"Token mine"), (b"cookie", b"csrftoken=1; sessionid=mine")
+    [by_token], [by_session] = callers(scope(headers=[token])), callers(scope(headers=[session]))
+    assert by_token != by_session
+    for junk in (b"x=1", b"x=2", b"sessionid=junk", b"csrftoken=2; sessionid=other"):
+        assert by_token in callers(scope(headers=[token, (b"cookie", junk)]))
+    for junk in (b"Basic abc", b"Token junk", b"Bearer other"):
+        assert by_session in callers(scope(headers=[session, (b"authorization", junk)]))
+    assert callers(scope(headers=[(b"authorization", b"bearer  mine")])) == [by_token]
+    many = [[(b"cookie", b"; ".join(b"sessionid=%d" % (n + start) for n in range(9)))] for start in (0, 100)]
+    assert callers(scope(headers=many[0])) == callers(scope(headers=many[1]))
+    assert callers(scope(headers=[(b"authorization", b"Basic abc")])) == ["10.0.0.1"]

@@ -248,6 +248,18 @@ def test_a_url_that_hangs_keeps_no_other_cluster_waiting(cluster: Cluster, engin
         first.join()
 
 
+def test_who_was_asked_longest_ago_is_asked_first(
+    cluster: Cluster, engine: Engine, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster's turn is short: the rest of its workloads comes with the next turns."""
+    receiver.answer = {"state": "Pending", "message": "later"}
+    make_workload(cluster, "two", submitted_by="bob")
+    engine.run()
+    monkeypatch.setattr("scheduler.checks.webhook._RUN_SECONDS", 0.0)
+    assert [ask_pending(cluster, NOW + minute * 60) for minute in range(3)] == [1, 1, 1]
+    assert [json.loads(body)["workload"]["name"] for _, body in receiver.asked] == ["one", "two", "one"]
+
+
 def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None:
     AdmissionCheck.objects.update(annotations={URL: "file:///etc/passwd"})
     assert ask_pending(cluster, NOW) == 0

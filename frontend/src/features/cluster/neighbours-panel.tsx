@@ -61,7 +61,7 @@ export function NeighboursPanel({ cluster }: { cluster: Cluster }) {
             placeholder="http://10.0.0.7:9394/metrics"
             value={value("telemetry_urls")}
             acceptValueOnBlur
-            splitChars={[",", " "]}
+            splitChars={[" "]}
             onChange={(telemetry_urls) => type({ telemetry_urls })}
           />
           <TagsInput

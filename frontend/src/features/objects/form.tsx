@@ -1,7 +1,7 @@
 /** Parts of the forms of objects: each shows one place of the manifest, and writes it there. */
 import { Autocomplete, Select, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { type Manifest, type Path, readText, write } from "@/lib/manifest/object";
+import { isFields, type Manifest, type Path, read, readText, write } from "@/lib/manifest/object";
 
 export interface FormProps {
   manifest: Manifest;
@@ -87,9 +87,11 @@ interface ChoiceFieldProps extends FieldProps {
 export function ChoiceField({ choices, initial, values, ...props }: ChoiceFieldProps) {
   const { value, spellCheck: _, ...look } = shared(props);
   const { manifest, path, onChange } = props;
-  // What counts anyway is not written: a block that holds nothing else would be switched on by it.
+  // What counts anyway is not written into a block that was not there: that would switch on what the block is about.
+  // From one that was there it is not taken out: that might switch it off.
+  const [isOfBlock] = useState(() => isFields(read(manifest, path.slice(0, 1))));
   const set = (chosen: string) => {
-    if (chosen === initial) onChange(write(manifest, path, undefined));
+    if (chosen === initial && !isOfBlock) onChange(write(manifest, path, undefined));
     else if (values === "boolean") onChange(write(manifest, path, chosen === "true"));
     else setter(props)(chosen);
   };

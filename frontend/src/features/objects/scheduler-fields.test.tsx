@@ -57,6 +57,16 @@ it("leaves a block out of which a choice was tried and taken back", async () => 
   expect(written).toEqual(without);
 });
 
+it("leaves a block on whose only choice is set to what counts anyway", async () => {
+  const manifest = { ...CONFIGURATION, waitForPodsReady: { blockAdmission: true } };
+  await renderPart(<Edited manifest={manifest} of={ConfigurationForm} />);
+  await userEvent.click(
+    screen.getByLabelText("Admission of other workloads meanwhile", { selector: "input" }),
+  );
+  await userEvent.click(await screen.findByText("continues"));
+  expect(written.waitForPodsReady).toEqual({ blockAdmission: false });
+});
+
 it("shows fair sharing that names no strategies as what it is, and switches all of it off", async () => {
   const manifest = { ...CONFIGURATION, fairSharing: {} };
   await renderPart(<Edited manifest={manifest} of={ConfigurationForm} />);
