@@ -4,22 +4,34 @@ Understood: literals, lists and maps; == != < <= > >= in, && || !, + - * / %, ?:
 orValue and hasValue; has, all, exists, exists_one, filter, map, cel.bind; size, string, int, double, startsWith,
 endsWith, contains, matches, lowerAscii, upperAscii; quantity and semver with their comparisons. An expression with
 anything else does not compile, and says what it is.
+
+Tenants write selectors, and the scheduler evaluates them between two decisions: how deep they are, how long they take
+and how much they make is bounded, and whatever goes wrong within them is a CelError.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from scheduling.devices.claims.cel_syntax import MACROS, CelSyntaxError, Tree, parse
+from scheduling.devices.claims.cel_syntax import MACROS, MAX_INT, MIN_INT, CelSyntaxError, Tree, extent, parse
 from scheduling.model.quantity import InvalidQuantity, parse_quantity
 
 
 class CelError(ValueError):
     """An expression that cannot be compiled, or not be evaluated for a device."""
+
+    def __init__(self, message: str) -> None:
+        """What no database and no page takes is written as an escape: the message may quote the tenant's texts."""
+        super().__init__(_NO_TEXT.sub(lambda found: f"\\u{ord(found[0]):04x}", message))
+
+
+class CelTooCostly(CelError):
+    """An evaluation that took all its steps. Nothing within the expression makes good for it."""
 
 
 class Quantity(NamedTuple):
@@ -48,13 +60,25 @@ class _Optional(NamedTuple):
     value: Any
 
 
-MAX_STEPS: Final = 10_000
-"""How many members the macros of one expression may look at, for one device."""
+MAX_STEPS: Final = 40_000
+"""What one evaluation for one device may take. A step is a part of the expression, a member or 64 characters looked
+at, a hundred nanoseconds or so; all of them are a few milliseconds."""
 MAX_TEXT: Final = 64 * 1024
+MAX_READ: Final = 256
+"""How many characters a text may have that is matched, or read as a number, a quantity or a version, and a pattern."""
 _STEPS: Final = "#"
-MAX_REPETITIONS: Final = 3
+_CHARACTERS_PER_STEP: Final = 64
+_STEPS_OF_ERROR: Final = 20
+_STEPS_OF_MEMBER: Final = 5
+_STEPS_OF_READING: Final = 100
+_READING: Final = frozenset({"quantity", "isQuantity", "semver", "isSemver", "int", "double"})
+_NO_TEXT: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _REPEATED_GROUP: Final = re.compile(r"\)[*+?{]|\(\?[^:]|\\[1-9]")
-_REPETITION: Final = re.compile(r"[*+{]")
+_IN_PATTERN: Final = re.compile(
+    r"""\\.|\[\^?\]?(?:\\.|[^\]\\])*\]  # one character, whichever
+    |\(\?:|\{(?P<count>\d+)\}|\{[\d,]*\}|[*+?|()]""",
+    re.DOTALL | re.VERBOSE | re.ASCII,
+)
 
 Names = Mapping[str, Any]
 Program = Callable[[Names], Any]
@@ -64,7 +88,7 @@ _SEMVER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9
 
 def semver(text: str) -> Semver:
     """Raises CelError for what is not a semantic version."""
-    match = _SEMVER.fullmatch(text)
+    match = _SEMVER.fullmatch(_short(text))
     if match is None:
         raise CelError(f'"{text}" is not a semantic version')
     before = [part for part in (match[4] or "").split(".") if part]
@@ -75,26 +99,70 @@ def semver(text: str) -> Semver:
 def quantity(text: str) -> Quantity:
     """Raises CelError for what is not a quantity."""
     try:
-        return Quantity(parse_quantity(text))
+        return Quantity(parse_quantity(_short(text)))
     except InvalidQuantity as error:
         raise CelError(str(error)) from error
 
 
-@lru_cache(maxsize=1024)
 def compile_selector(expression: str) -> Program:
     """The selector as a function of its variables, which gives true or false. Raises CelError."""
+    found = _compiled(expression)
+    if isinstance(found, str):
+        raise CelError(found)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _compiled(expression: str) -> Program | str:
+    """The function, or why there is none: that is kept too, as it is asked for with each device."""
     try:
-        program = _program(parse(expression), frozenset({"device"}))
-    except CelSyntaxError as error:
-        raise CelError(str(error)) from error
+        tree = parse(expression)
+        parts, _ = extent(tree)
+        program = _program(tree, frozenset({"device"}))
+    except (CelError, CelSyntaxError) as error:
+        return str(error)
+    except _UNFORESEEN as error:
+        return f"cannot be compiled: {type(error).__name__}"
 
     def selects(names: Names) -> bool:
-        found = program({**names, _STEPS: [MAX_STEPS]})
+        try:
+            found = program({**names, _STEPS: [MAX_STEPS - parts]})
+        except CelError:
+            raise
+        except _UNFORESEEN as error:
+            raise CelError(f"cannot be evaluated: {type(error).__name__}") from error
         if not isinstance(found, bool):
             raise CelError(f"gives {_type(found)}, not a bool")
         return found
 
     return selects
+
+
+_UNFORESEEN: Final = (RecursionError, ArithmeticError, ValueError, TypeError, AttributeError, LookupError, MemoryError)
+"""What no rule here is known to let through, and what must not end the scheduler's round where one does."""
+
+
+def _spend(names: Names, steps: int) -> None:
+    left = names[_STEPS]
+    left[0] -= steps
+    if left[0] < 0:
+        raise CelTooCostly(f"takes more than {MAX_STEPS} steps")
+
+
+def _spend_on(names: Names, value: Any) -> None:
+    """For looking at all of a value. A list that holds another twice is looked at as if it held two."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            _spend(names, 1 + len(each) // _CHARACTERS_PER_STEP)
+        elif isinstance(each, list | dict):
+            _spend(names, 1 + len(each))
+            members = each.values() if isinstance(each, dict) else each
+            waiting.extend(member for member in members if isinstance(member, _SIZED))
+        elif isinstance(each, _Optional):
+            _spend(names, 1)
+            waiting.append(each.value)
 
 
 def _program(tree: Tree, known: frozenset[str]) -> Program:
@@ -120,7 +188,18 @@ def _list(tree: Tree, known: frozenset[str]) -> Program:
 
 def _map(tree: Tree, known: frozenset[str]) -> Program:
     entries = [(_program(key, known), _program(value, known)) for key, value in tree[1]]
-    return lambda names: {key(names): value(names) for key, value in entries}
+    return lambda names: {_as_key(key(names)): value(names) for key, value in entries}
+
+
+def _as_key(value: Any) -> Any:
+    if not isinstance(value, str | int | bool):
+        raise CelError(f"unsupported key type: {_type(value)}")
+    return value
+
+
+def _shown(key: Any) -> str:
+    """A key in a message. A list may hold itself many times over, and is not written out."""
+    return str(key)[:_CHARACTERS_PER_STEP] if isinstance(key, str | int | float) else _type(key)
 
 
 def _if(tree: Tree, known: frozenset[str]) -> Program:
@@ -132,7 +211,7 @@ def _unary(tree: Tree, known: frozenset[str]) -> Program:
     inner = _program(tree[2], known)
     if tree[1] == "!":
         return lambda names: not _truth(inner(names))
-    return lambda names: -_number(inner(names))
+    return lambda names: _bounded(-_number(inner(names)))
 
 
 def _key(tree: Tree, known: frozenset[str]) -> Program:
@@ -147,7 +226,10 @@ def _optional(tree: Tree, known: frozenset[str]) -> Program:
         there = holder(names)
         try:
             return _Optional(True, _looked_up(there, key(names)))
+        except CelTooCostly:
+            raise
         except CelError:
+            _spend(names, _STEPS_OF_ERROR)
             return _Optional(False, None)
 
     return found
@@ -159,36 +241,50 @@ def _looked_up(holder: Any, key: Any) -> Any:
     if isinstance(holder, list):
         if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(holder):
             return holder[key]
-        raise CelError(f"index out of bounds: {key}")
+        raise CelError(f"index out of bounds: {_shown(key)}")
     if not isinstance(holder, dict):
         raise CelError(f"{_type(holder)} has no fields")
     try:
         return holder[key]
     except (KeyError, TypeError) as error:
-        raise CelError(f"no such key: {key}") from error
+        raise CelError(f"no such key: {_shown(key)}") from error
 
 
 def _binary(tree: Tree, known: frozenset[str]) -> Program:
     sign = tree[1]
     left, right = _program(tree[2], known), _program(tree[3], known)
-    if sign in ("&&", "||"):
-        return _either(left, right, decides=sign == "||")
     compute = _OPERATORS[sign]
-    return lambda names: compute(left(names), right(names))
+
+    def computed(names: Names) -> Any:
+        first, second = left(names), right(names)
+        if isinstance(second, _SIZED) and (sign == "in" or isinstance(first, _SIZED)):
+            _spend_on(names, second if sign == "in" else first)
+            if sign == "+":
+                _spend_on(names, second)
+        return compute(first, second)
+
+    return computed
 
 
-def _either(left: Program, right: Program, *, decides: bool) -> Program:
-    """A side that decides alone makes the other's error vanish, whichever comes first."""
+def _either(tree: Tree, known: frozenset[str]) -> Program:
+    """A side that decides alone makes the others' errors vanish, whichever comes first."""
+    decides = tree[1] == "||"
+    sides = [_program(each, known) for each in tree[2]]
 
     def joined(names: Names) -> bool:
-        try:
-            if _truth(left(names)) is decides:
-                return decides
-        except CelError:
-            if _truth(right(names)) is decides:
-                return decides
-            raise
-        return _truth(right(names))
+        problem = ""
+        for side in sides:
+            try:
+                if _truth(side(names)) is decides:
+                    return decides
+            except CelTooCostly:
+                raise
+            except CelError as error:
+                problem = problem or str(error)
+                _spend(names, _STEPS_OF_ERROR)
+        if problem:
+            raise CelError(problem)
+        return not decides
 
     return joined
 
@@ -205,6 +301,13 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _bounded(value: Any) -> Any:
+    """CEL's integers have 64 bits."""
+    if isinstance(value, int) and not MIN_INT <= value <= MAX_INT:
+        raise CelError("integer overflow")
+    return value
+
+
 def _type(value: Any) -> str:
     for kind, name in _TYPES:
         if isinstance(value, kind):
@@ -217,6 +320,7 @@ _TYPES: Final = (
     (Quantity, "Quantity"), (Semver, "Semver"), (_Optional, "optional"),
 )  # fmt: skip
 _NUMBERS: Final = ("int", "double")
+_SIZED: Final = (str, list, dict, _Optional)
 
 
 def _equal(left: Any, right: Any) -> bool:
@@ -244,7 +348,7 @@ def _calculated(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
         if kinds[0] != kinds[1] or kinds[0] not in _NUMBERS:
             raise CelError(f"no such overload: {kinds[0]} and {kinds[1]}")
         try:
-            return compute(left, right)
+            return _bounded(compute(left, right))
         except ZeroDivisionError as error:
             raise CelError("division by zero") from error
 
@@ -305,9 +409,10 @@ def _call(tree: Tree, known: frozenset[str]) -> Program:
 
     def call(names: Names) -> Any:
         given = [each(names) for each in inputs]
+        _spend(names, _cost(name, given))
         try:
             return function(*given)
-        except (TypeError, AttributeError, ValueError, re.error) as error:
+        except (TypeError, AttributeError, ValueError, OverflowError, re.error) as error:
             if isinstance(error, CelError):
                 raise
             raise CelError(f"no such overload: {name}({', '.join(map(_type, given))})") from error
@@ -315,11 +420,31 @@ def _call(tree: Tree, known: frozenset[str]) -> Program:
     return call
 
 
+def _cost(name: str, given: list[Any]) -> int:
+    """The steps of a function beside the part of the expression that it is."""
+    texts = [each for each in given if isinstance(each, str)]
+    if name == "contains" and len(texts) == 2:
+        # A search may begin anew at each character, and look at some of the part each time.
+        return len(texts[0]) * (1 + min(len(texts[1]), 128)) // (4 * _CHARACTERS_PER_STEP)
+    if name == "matches" and len(texts) == 2:
+        return _cost_of_match(*texts)
+    if name in _READING:
+        return _STEPS_OF_READING + sum(map(len, texts))
+    return sum(map(len, texts)) // _CHARACTERS_PER_STEP
+
+
 def _has(arguments: list[Tree], known: frozenset[str]) -> Program:
     if len(arguments) != 1 or arguments[0][0] != "key":
         raise CelError("invalid argument to has(): it takes a field")
     holder, key = _program(arguments[0][1], known), _program(arguments[0][2], known)
-    return lambda names: _in(key(names), holder(names))
+
+    def has(names: Names) -> bool:
+        found = holder(names)
+        if not isinstance(found, dict):
+            raise CelError(f"no such overload: has of {_type(found)}")
+        return _in(key(names), found)
+
+    return has
 
 
 def _variable(tree: Tree) -> str:
@@ -341,14 +466,13 @@ def _macro(name: str, target: Tree, arguments: list[Tree], known: frozenset[str]
         raise CelError(f"{name} takes the name of a variable and an expression")
     variable, members = _variable(arguments[0]), _program(target, known)
     inner = _program(arguments[1], known | {variable})
+    parts = extent(arguments[1])[0] + len(known) + _STEPS_OF_MEMBER
 
     def run(names: Names) -> Any:
         found = members(names)
         if not isinstance(found, list | dict):
             raise CelError(f"no such overload: {name} of {_type(found)}")
-        names[_STEPS][0] -= len(found)
-        if names[_STEPS][0] < 0:
-            raise CelError(f"looks at more than {MAX_STEPS} members")
+        _spend(names, len(found) * parts)
         members_then = [(each, inner({**names, variable: each})) for each in found]
         if name == "map":
             return [value for _, value in members_then]
@@ -393,11 +517,46 @@ def _is(read: Callable[[str], Any]) -> Callable[[Any], bool]:
     return _text(is_one)
 
 
+def _short(text: str) -> str:
+    if len(text) > MAX_READ:
+        raise CelError(f'"{text[:16]}..." has more than {MAX_READ} characters')
+    return text
+
+
 def _matches(text: str, pattern: str) -> bool:
-    """Patterns whose time Python bounds: no repeated groups, three repetitions, nothing that RE2 does not have."""
-    if _REPEATED_GROUP.search(pattern) or len(_REPETITION.findall(pattern)) > MAX_REPETITIONS:
-        raise CelError(f'the pattern "{pattern}" repeats a group or has more than {MAX_REPETITIONS} repetitions')
     return re.search(pattern, text) is not None
+
+
+def _cost_of_match(text: str, pattern: str) -> int:
+    """The most steps that Python may take for a pattern, which tries each way to divide the text among repetitions.
+
+    Groups are not repeated, and nothing is looked for that RE2 does not have; so the ways can be counted. Characters
+    beyond ASCII are left out: Python takes milliseconds to compile a range of them.
+    """
+    if _REPEATED_GROUP.search(_short(pattern)) or not pattern.isascii() or re.search(r"\\[uUN]", pattern):
+        raise CelError(f'the pattern "{pattern}" repeats a group, or has what patterns of devices may not have')
+    repetitions, choices, length = 0, 1, len(pattern)
+    sides = [1]
+    for found in _IN_PATTERN.finditer(pattern):
+        sign = found[0]
+        if sign in ("(", "(?:"):
+            sides.append(1)
+        elif sign == ")" and len(sides) > 1:
+            choices *= sides.pop()
+        elif sign == "|":
+            sides[-1] += 1
+        elif sign == "?":
+            choices *= 2
+        elif found["count"]:
+            length += min(int(found["count"]), MAX_READ)
+        elif sign in "*+" or sign[0] == "{":
+            repetitions += 1
+    places = repetitions + (0 if pattern.startswith("^") and sides == [1] else 1)
+    ways = math.comb(len(_short(text)) + places, places) * choices * math.prod(sides)
+    steps = ways * (4 + length) // 50 + 20 * len(pattern)
+    if steps > MAX_STEPS:
+        raise CelError(f'the pattern "{pattern}" takes more than {MAX_STEPS} steps on {len(text)} characters')
+    return steps
 
 
 def _or_value(optional: Any, value: Any) -> Any:
@@ -405,7 +564,11 @@ def _or_value(optional: Any, value: Any) -> Any:
 
 
 def _integer(value: Any) -> int:
-    return int(_number(value) if not isinstance(value, str) else value)
+    return int(_bounded(int(_number(value) if not isinstance(value, str) else _short(value))))
+
+
+def _double(value: Any) -> float:
+    return float(_short(value) if isinstance(value, str) else _number(value))
 
 
 _FUNCTIONS: Final[Mapping[tuple[str, bool, int], Callable[..., Any]]] = {
@@ -413,7 +576,7 @@ _FUNCTIONS: Final[Mapping[tuple[str, bool, int], Callable[..., Any]]] = {
     ("size", True, 0): len,
     ("string", False, 1): lambda value: value if isinstance(value, str) else str(_number(value)),
     ("int", False, 1): _integer,
-    ("double", False, 1): lambda value: float(value if isinstance(value, str) else _number(value)),
+    ("double", False, 1): _double,
     ("startsWith", True, 1): _text(str.startswith),
     ("endsWith", True, 1): _text(str.endswith),
     ("contains", True, 1): _text(operator.contains),
@@ -439,6 +602,7 @@ _BUILDERS: Final[Mapping[str, Callable[[Tree, frozenset[str]], Program]]] = {
     "if": _if,
     "unary": _unary,
     "binary": _binary,
+    "either": _either,
     "key": _key,
     "optional": _optional,
     "call": _call,

@@ -14,6 +14,13 @@ Tree = tuple[Any, ...]
 MAX_LENGTH: Final = 10 * 1024
 """Kubernetes' limit of a selector, in characters."""
 MAX_DEPTH: Final = 64
+"""How deep parentheses, brackets and arguments may be within each other."""
+MAX_TREE_DEPTH: Final = 128
+"""How deep the tree may be, chains of operators and of fields included: whatever walks it calls itself that often."""
+MAX_NODES: Final = 4_000
+_MAX_DIGITS: Final = 64
+MIN_INT: Final = -(2**63)
+MAX_INT: Final = 2**63 - 1
 
 _TOKEN: Final = re.compile(
     r"""\s*(?://[^\n]*(?:\n\s*|\Z))*(?:
@@ -32,6 +39,7 @@ _LEVELS: Final = (
     ("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
 """Binary operators, the loosest first."""
+_LEVEL_OF: Final = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
 MACROS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
 
 
@@ -46,7 +54,26 @@ def parse(expression: str) -> Tree:
     reader = _Reader(_tokens(expression))
     tree = reader.expression()
     reader.expect("")
+    nodes, depth = extent(tree)
+    if depth > MAX_TREE_DEPTH:
+        raise CelSyntaxError(f"is nested deeper than {MAX_TREE_DEPTH}, or joins more than so many by one operator")
+    if nodes > MAX_NODES:
+        raise CelSyntaxError(f"has more than {MAX_NODES} parts")
     return tree
+
+
+def extent(tree: Tree) -> tuple[int, int]:
+    """How many nodes a tree has, and how deep it is. It does not call itself: the tree may be too deep for that."""
+    nodes = deepest = 0
+    waiting: list[tuple[Any, int]] = [(tree, 1)]
+    while waiting:
+        found, depth = waiting.pop()
+        if isinstance(found, tuple):
+            nodes += 1
+            deepest = max(deepest, depth)
+            depth += 1
+        waiting.extend((each, depth) for each in found if isinstance(each, tuple | list))
+    return nodes, deepest
 
 
 def _tokens(expression: str) -> list[tuple[str, str, int]]:
@@ -71,9 +98,21 @@ def _text(literal: str) -> str:
 
     def escaped(match: re.Match[str]) -> str:
         code = match[1] or match[2]
+        if code and 0xD800 <= int(code, 16) < 0xE000:
+            raise CelSyntaxError(f"has \\u{code}, which is no character")
         return chr(int(code, 16)) if code else _ESCAPES.get(match[3], match[3])
 
     return _ESCAPE.sub(escaped, literal[1:-1])
+
+
+def _integer(literal: str) -> int:
+    """Of a literal without its sign. The least integer is one more than the largest: its sign comes later."""
+    found = MAX_INT + 2
+    if len(literal) <= _MAX_DIGITS:
+        found = int(literal, 16 if literal[:2] in ("0x", "0X") else 10)
+    if found > MAX_INT + 1:
+        raise CelSyntaxError(f"has an integer of more than 64 bits: {literal[:_MAX_DIGITS]}")
+    return found
 
 
 class _Reader:
@@ -112,19 +151,41 @@ class _Reader:
         self._depth -= 1
         return tree
 
-    def _binary(self, level: int) -> Tree:
-        if level == len(_LEVELS):
-            return self._unary()
-        tree = self._binary(level + 1)
-        while sign := self._takes(*_LEVELS[level]):
+    def _binary(self, loosest: int) -> Tree:
+        """A chain of operators, none looser than that level."""
+        tree = self._unary()
+        while (level := self._level()) >= loosest:
+            sign = self._tokens[self._at][1]
+            if sign in ("||", "&&"):
+                tree = ("either", sign, self._sides(level, tree))
+                continue
+            self._at += 1
             tree = ("binary", sign, tree, self._binary(level + 1))
         return tree
+
+    def _level(self) -> int:
+        kind, text, _ = self._tokens[self._at]
+        return _LEVEL_OF.get(text, -1) if kind in ("sign", "word") else -1
+
+    def _sides(self, level: int, first: Tree) -> list[Tree]:
+        """Of && or ||: selectors may have many, so they are one node."""
+        sides = [first]
+        while self._takes(*_LEVELS[level]):
+            sides.append(self._binary(level + 1))
+        return sides
 
     def _unary(self) -> Tree:
         signs = []
         while sign := self._takes("!", "-"):
             signs.append(sign)
-        tree = self._member(self._primary())
+        kind, text, _ = self._tokens[self._at]
+        if kind == "int" and _integer(text) > MAX_INT:
+            if not signs or signs.pop() != "-":
+                raise CelSyntaxError(f"has an integer of more than 64 bits: {text}")
+            self._at += 1
+            tree = self._member(("value", MIN_INT))
+        else:
+            tree = self._member(self._primary())
         for sign in reversed(signs):
             tree = ("unary", sign, tree)
         return tree
@@ -153,7 +214,7 @@ class _Reader:
         kind, text, place = self._tokens[self._at]
         self._at += 1
         if kind == "int":
-            return ("value", int(text, 16 if text[:2] in ("0x", "0X") else 10))
+            return ("value", _integer(text))
         if kind == "double":
             return ("value", float(text))
         if kind == "text":
