@@ -269,3 +269,23 @@ def _as_v1beta1(spec: Any) -> Any:
         return {**spec, "devices": [{"name": each.pop("name"), "basic": each} for each in map(dict, spec["devices"])]}
     requests = [{"name": each["name"], **each["exactly"]} for each in spec["devices"]["requests"]]
     return {**spec, "devices": {**spec["devices"], "requests": requests}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        (f'"{"a" * 250}".matches("a*a*a*b")', "takes more than 40000 steps on 250 characters"),
+        ("true" + " == true" * 900, "nested deeper than 128"),
+        (f"{'9' * 5000} > 0", "has an integer of more than 64 bits"),
+        ("9223372036854775807 + 1 > 0", "integer overflow"),
+        ("{[1]: 2} == {}", "unsupported key type: list"),
+    ],
+    ids=["pattern", "chain", "literal", "sum", "key"],
+)
+def test_what_one_tenant_s_selector_breaks_is_that_tenant_s_alone(selector: str, why: str) -> None:
+    found = rules(claim_template("any"), claim_template("broken", request(1, selector)))
+    assert charge(found, pod_spec("any")) == ClaimCharge(
+        {"example.com/gpus": 1}, devices={f"devices of class {DRIVER}": 1}
+    )
+    assert found.places.allocatable("n1")[f"devices of class {DRIVER}"] == 2
+    assert why in refusal(found, pod_spec("broken"))
