@@ -45,7 +45,7 @@ from queues.querysets import QueuePositions
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import read_job_object
 from queues.services.limits import check_rate
-from queues.services.owners import require_owner
+from queues.services.owners import require_owner, require_owner_of_submitted
 from queues.services.pod_groups.submission import submit_group_pods
 from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
@@ -187,10 +187,13 @@ class WorkloadsView(ClusterView):
         errors = check_workloads(self.cluster, everything, admins=frozenset(admins))
         if errors:
             raise ManifestErrors(sorted(errors, key=lambda error: error.document))
+        members = [pod for _, pod in pods]
+        # a pod joins the workload of its group and so changes it; all else that is submitted here is new
+        require_owner_of_submitted(self.cluster, self.access, members, [])
         with transaction.atomic():
             created: list[CreatedWorkload | Workload] = [
                 *create_workloads(self.cluster, specs, actor=username, submitted_by=username, rate_is_checked=True),
-                *submit_group_pods(self.cluster, [pod for _, pod in pods], actor=username, submitted_by=username),
+                *submit_group_pods(self.cluster, members, actor=username, submitted_by=username),
             ]
         stored = [
             {"id": workload.id, "uid": workload.uid, "namespace": workload.namespace, "name": workload.name}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Cluster, Namespace, Role, RoleBinding
-from queues.models import LocalQueue, Workload
+from queues.models import Job, LocalQueue, Workload
 from queues.services.owners import ONLY_OWNERS
 from tests.api_client import SchemaClient
 from tests.users import EPOCH, client_of, make_user
@@ -81,6 +81,36 @@ def test_the_image_of_another_one_is_not_to_be_replaced(bob: SchemaClient, dora:
         assert "was submitted by bob" in error["rule"], name
     assert apply(bob, JOB % "third").status_code == 200
     assert set(Workload.objects.values_list("submitted_by", flat=True)) == {"bob"}
+
+
+def test_nor_is_a_pod_to_be_added_to_the_group_of_another_one(
+    alice: SchemaClient, bob: SchemaClient, dora: SchemaClient, owned: None
+) -> None:
+    def submit(client: SchemaClient, name: str) -> Any:
+        return client.post(URL, (POD % name).encode(), content_type="application/yaml")
+
+    assert submit(bob, "a").status_code == 201
+    refused = submit(dora, "b")
+    assert (refused.status_code, refused.json()["reason"]) == (403, "NotPermitted")
+    [error] = refused.json()["errors"]
+    assert (error["path"], error["value"]) == ("metadata.name", "team-a/g")
+    assert "was submitted by bob" in error["rule"]
+    assert set(Job.objects.values_list("kind", "name")) == {("PodGroup", "g"), ("Pod", "a")}
+    assert submit(alice, "b").status_code == 201
+    assert set(Workload.objects.values_list("name", "submitted_by")) == {("g", "bob")}
+
+
+@pytest.mark.parametrize("others", [POD.replace("pod-group-name: g", "pod-group-name: h") % "b", WORKLOAD % 1])
+def test_one_document_of_a_group_of_another_one_refuses_all(
+    bob: SchemaClient, dora: SchemaClient, owned: None, others: str
+) -> None:
+    assert apply(bob, POD % "a").status_code == 200
+    text = f"{others}---\n{POD % 'c'}"
+    refused = dora.post(URL, text.encode(), content_type="application/yaml")
+    assert refused.status_code == 403
+    assert [error["document"] for error in refused.json()["errors"]] == [1]
+    assert Workload.objects.count() == 1
+    assert dora.post(URL, others.encode(), content_type="application/yaml").status_code == 201
 
 
 @pytest.mark.parametrize("verb", ["cancel", "hold", "release", "requeue", "priority", "delete", "finish"])
