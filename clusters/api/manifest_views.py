@@ -185,13 +185,13 @@ class _ManifestsOutView(ClusterView):
             raise InvalidRequest(f"A {found.name} has a namespace: ask for {kind}/NAMESPACE/{name}/.")
         if not found.namespaced or namespace:
             self.require("view", found.name, namespace, name)
-        manifests = get_manifests(self.cluster, kind, name or None, namespace or None)
+        visible = self.access.visible_namespaces()
+        manifests = get_manifests(self.cluster, kind, name or None, namespace or None, visible=visible)
         if name and not manifests:
             raise self.missing(found.name, *filter(None, (namespace, name)))
         if found.namespaced:
             reader = Reader(self.access, self.cluster)
-            seen = (manifest for manifest in manifests if self.access.sees(manifest["metadata"]["namespace"]))
-            manifests = [reader.manifest(manifest) for manifest in seen]
+            manifests = [reader.manifest(manifest) for manifest in manifests]
         tag = {"ETag": etag(manifests[0]["metadata"]["resourceVersion"])} if name and has_version(found) else {}
         if _wants_json(self.request):
             body = manifests[0] if name else {"apiVersion": "v1", "kind": "List", "items": manifests}

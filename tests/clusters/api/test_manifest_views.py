@@ -3,6 +3,8 @@
 import orjson
 import pytest
 import yaml
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from queues.models import ClusterQueue, Cohort, LocalQueue, Workload
@@ -51,6 +53,33 @@ def test_apply_and_get(alice: SchemaClient) -> None:
         again = apply(alice, got.content.decode()).json()
         assert [done["outcome"] for done in again["objects"]] == ["unchanged"]
     assert alice.get(f"{URL}clusterqueue/research/", headers={"Accept": "application/yaml"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"), [("workload", "queues_workload"), ("job", "queues_job"), ("localqueue", "queues_localqueue")]
+)
+def test_what_others_have_is_not_read_for_a_tenant(
+    cluster: Cluster, alice: SchemaClient, bob: SchemaClient, charlie: SchemaClient, kind: str, table: str
+) -> None:
+    """Every tenant's objects were read and written out, and then most of them left out."""
+    for namespace in ("team-a", "team-c"):
+        LocalQueue.objects.create(cluster=cluster, namespace=namespace, name="main", created_at=EPOCH)
+        assert apply(alice, JOB.replace("team-a", namespace)).status_code == 200
+
+    def read(client: SchemaClient, path: str = "") -> tuple[list[str], list[str]]:
+        with CaptureQueriesContext(connection) as captured:
+            answer = client.get(f"{URL}{kind}/{path}", headers={"Accept": "application/json"})
+        assert answer.status_code == 200
+        read = [query["sql"] for query in captured if f'FROM "{table}"' in query["sql"]]
+        return [item["metadata"]["namespace"] for item in answer.json()["items"]], read
+
+    namespaces, read_by_admin = read(alice)
+    assert sorted(namespaces) == ["team-a", "team-c"]
+    assert f'"{table}"."namespace" IN' not in read_by_admin[0]
+    for client, own, expected in ((bob, "team-a", ["team-a"]), (charlie, "team-b", [])):
+        namespaces, queries = read(client)
+        assert namespaces == expected
+        assert f""""{table}"."namespace" IN ('{own}')""" in queries[0]
 
 
 def test_a_dry_run_stores_nothing(alice: SchemaClient) -> None:
