@@ -25,6 +25,8 @@ from accounts.services.tokens import create_token, revoke_token, revoke_tokens, 
 
 MAX_DAYS: Final = 36_500
 """A hundred years. TOKEN_DAYS is what a token may live; this is what a number may be."""
+MAX_PLACES: Final = 100
+"""Namespaces, and clusters, that a token may be limited to; every request with it reads them."""
 
 
 class TokenWishSerializer(serializers.Serializer[Any]):
@@ -36,8 +38,12 @@ class TokenWishSerializer(serializers.Serializer[Any]):
         default=TokenScope.ADMINISTER.value,
         help_text="`metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.",
     )
-    namespaces = serializers.ListField(child=Text(max_length=63), default=list, help_text="Only these; empty: all.")
-    clusters = serializers.ListField(child=Text(max_length=63), default=list, help_text="Only these; empty: all.")
+    namespaces = serializers.ListField(
+        child=Text(max_length=63), default=list, max_length=MAX_PLACES, help_text="Only these; empty: all."
+    )
+    clusters = serializers.ListField(
+        child=Text(max_length=63), default=list, max_length=MAX_PLACES, help_text="Only these; empty: all."
+    )
     days = serializers.IntegerField(
         min_value=1,
         max_value=MAX_DAYS,

@@ -1,6 +1,6 @@
 """Users, their groups and their tokens; for those who are cluster admins in every cluster."""
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -20,6 +20,7 @@ from accounts.services.tokens import revoke_token, tokens_of
 from accounts.services.users import change_user, create_user, user_named, users
 
 ORIGINS = ("local", "provider", "machine")
+_MAX_GROUPS: Final = 1000
 
 
 class UserRowSerializer(serializers.Serializer[Any]):
@@ -53,6 +54,7 @@ class UserChangeSerializer(serializers.Serializer[Any]):
     groups = serializers.ListField(
         child=Text(max_length=150),
         required=False,
+        max_length=_MAX_GROUPS,
         help_text="Exactly these; of who logs in by a provider they are the provider's.",
     )
 

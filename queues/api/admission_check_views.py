@@ -12,6 +12,7 @@ from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import NotPermitted
 from queues.api.serializers import Shape, WorkloadDetailSerializer
 from queues.api.workload_rows import workload_detail_json, workload_values
+from queues.manifests.workload import MAX_POD_SETS
 from queues.models import Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.visibility import Reader
@@ -28,7 +29,9 @@ class CheckAnswerSerializer(Shape):
     requeue_after_seconds = serializers.IntegerField(
         required=False, allow_null=True, min_value=0, max_value=2**31 - 1, default=None
     )
-    pod_set_updates = serializers.ListField(child=serializers.DictField(), required=False, default=list)
+    pod_set_updates = serializers.ListField(
+        child=serializers.DictField(), required=False, default=list, max_length=MAX_POD_SETS
+    )
 
 
 class CheckAnswerView(ClusterView):

@@ -219,6 +219,12 @@ _BINDING_HELP: Final = (
 _ACCEPTS_HELP: Final = "The clusters whose MultiKueue may run workloads in this one, by name."
 
 
+_MAX_MANAGERS: Final = 1000
+
+
+_MAX_NAME: Final = 253
+
+
 _MAX_URLS: Final = 1000
 
 
@@ -237,7 +243,9 @@ class ClusterSettingsSerializer(Shape):
         [binding.value for binding in DeviceBinding], required=False, help_text=_BINDING_HELP
     )
 
-    accepts_workloads_from = serializers.ListField(child=TextField(), required=False, help_text=_ACCEPTS_HELP)
+    accepts_workloads_from = serializers.ListField(
+        child=TextField(max_length=_MAX_NAME), required=False, max_length=_MAX_MANAGERS, help_text=_ACCEPTS_HELP
+    )
     telemetry_urls = serializers.ListField(
         child=TextField(max_length=2048), required=False, max_length=_MAX_URLS, help_text=_TELEMETRY_HELP
     )

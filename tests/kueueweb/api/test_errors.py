@@ -73,6 +73,28 @@ def test_numbers_that_no_clock_has_are_refused(alice: SchemaClient) -> None:
     assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "accepts_workloads_from[0]")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "field", "most", "longest"),
+    [
+        ("patch", "clusters/default/", "accepts_workloads_from", 1000, 253),
+        ("post", "auth/tokens/", "namespaces", 100, 63),
+        ("post", "auth/tokens/", "clusters", 100, 63),
+        ("patch", "users/alice/", "groups", 1000, 150),
+    ],
+)
+def test_lists_that_are_stored_have_an_end(
+    alice: SchemaClient, method: str, path: str, field: str, most: int, longest: int
+) -> None:
+    def send(names: list[str]) -> Any:
+        return getattr(alice, method)(f"/api/v1/{path}", {field: names}, format="json")
+
+    too_many = send([f"n{number}" for number in range(most + 1)])
+    assert (too_many.status_code, too_many.json()["errors"][0]["path"]) == (400, field)
+    too_long = send(["n" * (longest + 1)])
+    assert (too_long.status_code, too_long.json()["errors"][0]["path"]) == (400, f"{field}[0]")
+    assert send(["n" * longest]).status_code < 400
+
+
 def test_a_field_of_another_type_says_what_to_write(alice: SchemaClient) -> None:
     answer = alice.put("/api/v1/topologies/racks/", {"levels": "rack"}, format="json").json()["errors"][0]
     assert (answer["rule"], answer["remedy"], answer["reason"]) == (
