@@ -25,6 +25,7 @@ from queues.manifests.job_workloads import (
     job_workloads,
     workload_names,
 )
+from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
@@ -95,7 +96,6 @@ def apply_jobs(
     defaults = _namespaces_with_default_queue(cluster, submissions)
     members, others = _split_groups(submissions, priorities, defaults)
     rows = _rows(cluster, [submitted for submitted, _ in others])
-    groups = plan_groups(cluster, members, actor=actor, found_in_cluster=found_in_cluster, now=now)
     names = _drawn_names(cluster, [submitted for submitted, _ in others])
     applied: dict[int, Applied] = {}
     created: list[WorkloadSpec] = []
@@ -118,10 +118,12 @@ def apply_jobs(
             action = Action.CONFIGURED
         job = plan.job
         applied[id(submitted)] = Applied(job.kind, job.namespace, job.name, action, tuple(submitted.report.warnings))
+    workloads = _locked_workloads(cluster, [row for _, row in changed], members)
+    groups = plan_groups(cluster, members, actor=actor, found_in_cluster=found_in_cluster, now=now)
     refuse_mistakes(submissions)
     _store_alone(cluster, alone, now)
     for plan, row in changed:
-        created += _replace(cluster, plan, row, actor, submitted_by, now)
+        created += _replace(cluster, plan, row, workloads[row.pk], actor, submitted_by, now)
     refuse_mistakes(submissions)
     create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now)
     applied |= store_groups(
@@ -221,6 +223,33 @@ def _rows(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> di
         .order_by("pk")
     )
     return {(row.kind, row.key): row for row in rows}
+
+
+def _locked_workloads(
+    cluster: Cluster, changed: Sequence[Job], members: Sequence[GroupPod]
+) -> dict[int, list[Workload]]:
+    """The workloads of the jobs that change and of the groups that pods join, by job, all locked by one query.
+
+    One query, because every writer of several workloads locks them in the order of their keys: locked job by job, in
+    the order of the documents, an apply and a batch of the scheduler could wait for each other. A group's own row is
+    locked before its workload, as by all that change groups.
+    """
+    jobs = [row.pk for row in changed]
+    named = {(pod.submitted.spec.meta.namespace, pod.group.name) for pod in members}
+    if named:
+        groups = Job.objects.filter(
+            cluster=cluster,
+            kind=POD_GROUP,
+            namespace__in={namespace for namespace, _ in named},
+            name__in={name for _, name in named},
+        )
+        jobs += [row.pk for row in groups.select_for_update().order_by("pk") if (row.namespace, row.name) in named]
+    found: dict[int, list[Workload]] = defaultdict(list)
+    if jobs:
+        rows = Workload.objects.filter(job__in=jobs).order_by("pk").select_for_update().prefetch_related("pod_sets")
+        for workload in rows:
+            found[workload.job_id or 0].append(workload)
+    return found
 
 
 def _namespaces_with_default_queue(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> set[str]:
@@ -332,11 +361,16 @@ def _columns(job: JobSpec) -> dict[str, Any]:
 
 
 def _replace(
-    cluster: Cluster, plan: _Plan, row: Job, actor: str, submitted_by: str, now: datetime
+    cluster: Cluster,
+    plan: _Plan,
+    row: Job,
+    workloads: Sequence[Workload],
+    actor: str,
+    submitted_by: str,
+    now: datetime,
 ) -> list[WorkloadSpec]:
-    """Change the row and its workloads to the submission; returns the workloads to create."""
-    rows = Workload.objects.filter(job=row).order_by("pk").select_for_update().prefetch_related("pod_sets")
-    there = sorted(rows, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
+    """Change the row and its workloads, which are locked, to the submission; returns the workloads to create."""
+    there = sorted(workloads, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
     kept, surplus, missing = match_slices(row, plan.job, there, plan.workloads) or _match(there, plan)
     kept = [(workload, _with_priority_kept(plan, workload, spec)) for workload, spec in kept]
     _refuse_frozen(plan, row, kept, surplus)

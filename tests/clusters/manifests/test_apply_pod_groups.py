@@ -1,6 +1,10 @@
 """Groups of plain pods, applied: one workload, composed when all its pods are there."""
 
+import re
+
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.exceptions import ManifestErrors
@@ -233,3 +237,23 @@ def test_roles_that_are_placed_together_are_two_and_one_is_a_single_pod(apply: A
     assert refusals(caught) == [(f"metadata.annotations[{_KUEUE}/podset-group-name]", "Invalid")]
     apply(pod("d", 4, annotations=together))
     assert pod_sets() == {"1000": 3, "2000": 1}
+
+
+def test_workloads_of_groups_and_of_other_jobs_are_locked_at_once(apply: Apply) -> None:
+    """Each in the order of the documents, they were locked against the order of a batch of the scheduler."""
+    apply(joined(texts.job("first"), pod("a", group="one"), pod("b", group="other"), texts.job("second")))
+    changed = (
+        texts.job("second", spec="backoffLimit: 1"), pod("c", group="other"), pod("d", group="one"),
+        texts.job("first", spec="backoffLimit: 1"),
+    )  # fmt: skip
+    with CaptureQueriesContext(connection) as captured:
+        apply(joined(*changed))
+    found = [query["sql"] for query in captured]
+    locking = [sql for sql in found if sql.startswith('SELECT "queues_workload"') and "FOR UPDATE" in sql]
+    jobs = set(Workload.objects.values_list("job_id", flat=True))
+    assert len(jobs) == 4
+    named = re.search(r'"job_id" IN \(([0-9, ]+)\) ORDER BY .*"id" ASC\s+FOR UPDATE', locking[0])
+    assert named is not None
+    assert {int(key) for key in named[1].split(", ")} == jobs
+    writes = [sql for sql in found if sql.lstrip().startswith('UPDATE "queues_workload"')]
+    assert found.index(locking[0]) < found.index(writes[0])

@@ -10,7 +10,7 @@ from typing import Final
 
 import psycopg
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 
 from accounts.models import Cluster
 from gpus.annotations import FoundAllocation
@@ -19,6 +19,7 @@ from gpus.services import ExternalPod, forget_node, observed_node, record_extern
 from gpus.services.cordon import close_device
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Pod, Workload
+from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import ObservedPod, record_reclaimable, store_pods
 from queues.services.submission import create_workloads
 from queues.services.workloads import cancel
@@ -78,12 +79,20 @@ def store_pods_of_later_ones_first(cluster: Cluster) -> None:
     store_pods(cluster, pods)
 
 
+def apply_later_ones_first(cluster: Cluster) -> None:
+    create_workloads(cluster, workload_specs(gpu_job("later")), actor="alice")
+    with transaction.atomic():
+        changed = [gpu_job("later", mib=5000), deployment(1)]
+        apply_jobs(cluster, [read_job_object(document) for document in changed], actor="alice")
+
+
 WRITES: Final[dict[str, Write]] = {
     "a card that is seen to be unhealthy": lambda cluster: node(cluster, healthy=False),
     "a card that is cordoned": lambda cluster: close_device(cluster.pk, "GPU-a", cordoned=True),
     "a slice that another card holds": lambda cluster: hold(cluster, "GPU-b"),
     "a node that is gone": lambda cluster: forget_node(cluster.pk, "n1"),
     "pods that were seen": store_pods_of_later_ones_first,
+    "jobs that are applied in another order": apply_later_ones_first,
     "pods that are not needed again": lambda cluster: record_reclaimable(
         cluster, "main", {(row.namespace, row.name): 1 for row in reversed(workloads())}
     ),
