@@ -63,6 +63,13 @@ class Workload(NamespacedObject):
         db_default="",
         help_text="Who asked for it to stop and to wait again; empty once it stops.",
     )
+    on_hold = models.CharField(
+        max_length=128,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why its job wants no pods for now, such as a StatefulSet with no replicas; empty if it wants them.",
+    )
     pods_stopped_at = models.DateTimeField(
         null=True,
         blank=True,

@@ -37,7 +37,7 @@ from queues.services.pod_groups.rows import store_groups
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
-from queues.services.workloads import cancel, delete_workloads, raise_push
+from queues.services.workloads import cancel, delete_workloads, put_on_hold, raise_push, take_off_hold
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.model.vocabulary import WorkloadStatus
 
@@ -372,12 +372,16 @@ def _replace(
     """Change the row and its workloads, which are locked, to the submission; returns the workloads to create."""
     there = sorted(workloads, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
     kept, surplus, missing = match_slices(row, plan.job, there, plan.workloads) or _match(there, plan)
+    if _is_scaled_to_zero(plan) and surplus:
+        kept_on_hold, *surplus = surplus
+        put_on_hold(cluster, [_key(kept_on_hold)], f"{row.kind} scaled to zero; workload on hold", actor=actor, now=now)
     kept = [(workload, _with_priority_kept(plan, workload, spec)) for workload, spec in kept]
     _refuse_frozen(plan, row, kept, surplus)
     if plan.submitted.report.errors:
         return []
     for workload, spec in kept:
         change_workload(workload, spec, actor=actor, now=now, submitted_by=submitted_by)
+    take_off_hold(cluster, [_key(workload) for workload, _ in kept if workload.on_hold], actor=actor, now=now)
     remove_workloads(cluster, surplus, actor=actor, now=now)
     for column, value in _columns(plan.job).items():
         setattr(row, column, value)
@@ -386,6 +390,16 @@ def _replace(
     row.save(update_fields=[*_columns(plan.job), "generation", "updated_at"])
     _tell_cluster(cluster, row)
     return missing
+
+
+def _is_scaled_to_zero(plan: _Plan) -> bool:
+    """Whether a job whose pods are one workload wants none of them for now (Kueue: a StatefulSet)."""
+    job = plan.submitted.spec
+    return plan.job.managed and job.workloads_per is WorkloadsPer.JOB and job.workload_count == 0
+
+
+def _key(workload: Workload) -> tuple[str, str]:
+    return workload.namespace, workload.name
 
 
 def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> WorkloadSpec:

@@ -129,6 +129,22 @@ def requeue(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = 
     return _take(cluster, keys, step, actor, now)
 
 
+def put_on_hold(
+    cluster: Cluster, keys: Keys, why: str, *, actor: str, now: datetime | None = None
+) -> list[tuple[str, str]]:
+    """Keep workloads whose job wants no pods for now: the engine takes their quota and does not queue them."""
+    step = _Transition(
+        f"{_UNFINISHED} AND workload.on_hold <> %(why)s", "on_hold = %(why)s", "PutOnHold", why, parameters={"why": why}
+    )
+    return _take(cluster, keys, step, actor, now)
+
+
+def take_off_hold(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
+    """Queue workloads again whose job wants pods again."""
+    step = _Transition(f"{_UNFINISHED} AND workload.on_hold <> ''", "on_hold = ''", "TakenOffHold")
+    return _take(cluster, keys, step, actor, now)
+
+
 def change_priority(
     cluster: Cluster,
     keys: Keys,

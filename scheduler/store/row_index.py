@@ -47,6 +47,7 @@ class WorkloadRow:
     pods_stopped: bool
     deletion_requested: bool
     requeue_requested_by: str
+    on_hold: str
     accumulated_seconds: int
     eviction_counts: tuple[Mapping[str, Any], ...]
 
@@ -241,6 +242,7 @@ class RowIndex:
             pods_stopped=stored.pods_stopped,
             deletion_requested=stored.deletion_requested,
             requeue_requested_by=stored.requeue_requested_by,
+            on_hold=stored.on_hold,
             accumulated_seconds=stored.accumulated_seconds,
             eviction_counts=tuple(stored.eviction_counts),
         )
@@ -315,6 +317,7 @@ class RowIndex:
             lacks_devices=self._lacks_devices(workload),
             drained=self._drained(workload),
             requeue_requested_by=entry.requeue_requested_by,
+            on_hold=entry.on_hold,
             accumulated_seconds=entry.accumulated_seconds,
             inactive_reason=self._queue_problems.get(queue, ""),
             admissibility_error="" if selected else NAMESPACE_MISMATCH,

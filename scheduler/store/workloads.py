@@ -43,7 +43,7 @@ SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.pri
      FROM queues_podset p WHERE p.workload_id = w.id)::text,
     w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text,
     EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster),
-    w.requeue_requested_by
+    w.requeue_requested_by, w.on_hold
 FROM queues_workload w
 WHERE {condition}
 ORDER BY w.id
@@ -73,6 +73,7 @@ class StoredWorkload:
     accumulated_seconds: int
     eviction_counts: Sequence[Mapping[str, Any]]
     requeue_requested_by: str
+    on_hold: str
     left_over: tuple[PodPlacement, ...] = ()
     """Removed replicas of an elastic job whose slices are still stored."""
 
@@ -134,6 +135,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         accumulated_seconds=row[26],
         eviction_counts=_loads(row[27]),
         requeue_requested_by=row[29],
+        on_hold=row[30],
         left_over=left_over(nodes, slices) if row[22] else (),
     )
 

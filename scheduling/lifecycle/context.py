@@ -24,8 +24,8 @@ class WorkloadContext:
     `wanted_active` is spec.active as its owner set it. `pods_stopped`: none of its pods runs any more.
     `lacks_devices`: it requests devices and was admitted on quota alone, before any device was known. `drained`
     names the nodes and devices it holds that an operator drains, `requeue_requested_by` who asked for it to stop and to
-    wait again. `accumulated_seconds` is its running time in
-    earlier admissions.
+    wait again. `on_hold` is why its job wants no pods for now, empty if it wants them; None where another controller
+    writes that into the conditions. `accumulated_seconds` is its running time in earlier admissions.
     """
 
     configuration: Configuration
@@ -37,6 +37,7 @@ class WorkloadContext:
     lacks_devices: bool = False
     drained: str = ""
     requeue_requested_by: str = ""
+    on_hold: str | None = None
     accumulated_seconds: int = 0
     inactive_reason: str = ""
     admissibility_error: str = ""

@@ -77,7 +77,7 @@ def next_step(workload: Workload, context: WorkloadContext, now: float) -> Step 
 
 
 def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable[Rule]:
-    yield _by_claims
+    yield from (_by_claims, _on_hold)
     if not context.wanted_active:
         yield _deactivated
     else:
@@ -116,6 +116,22 @@ def _by_claims(workload: Workload, context: WorkloadContext, now: float) -> Step
             workload, ConditionType.REQUEUED, ConditionStatus.FALSE, RequeuedReason.INADMISSIBLE, message, now
         )
     )
+
+
+def _on_hold(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """Take the quota of a workload whose job wants no pods, and keep it out of its queue until the job wants some
+    (Kueue: a StatefulSet that is scaled to zero)."""
+    reserved = workload.condition(ConditionType.QUOTA_RESERVED)
+    is_held = reserved is not None and reserved.reason == PendingReason.ON_HOLD
+    if context.on_hold is None or is_held == bool(context.on_hold):
+        return None
+    if is_held:
+        message = "Workload no longer on hold; waiting for quota reservation"
+        return Step(to.pending(workload, PendingReason.PENDING_EVALUATION, message, now), _ours("Requeued", message))
+    if not context.wanted_active or (workload.admission is not None and workload.is_true(ConditionType.EVICTED)):
+        return None
+    held = to.give_back(workload, PendingReason.ON_HOLD, context.on_hold, now)
+    return Step(held, _ours("QuotaReleased" if workload.admission is not None else "OnHold", context.on_hold))
 
 
 def _delayed_by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:

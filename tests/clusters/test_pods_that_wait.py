@@ -149,8 +149,29 @@ def test_a_found_stateful_set_is_taken_over_and_resized_by_its_owner(system: Sys
     }
     system.client.patch(kind, "team", "db", {"spec": {"replicas": 0}})
     turns(system, 4)
-    assert not Workload.objects.exclude(status=WorkloadStatus.FINISHED).exists()
+    on_hold = system.workload("db")
+    assert (on_hold.status, on_hold.reason) == (WorkloadStatus.PENDING, "OnHold")
+    assert on_hold.message == "StatefulSet scaled to zero; workload on hold"
+    assert on_hold.quota_reserved_at is None
     assert system.pods() == []
+    system.client.patch(kind, "team", "db", {"spec": {"replicas": 3}})
+    turns(system, 6)
+    again = system.workload("db")
+    assert (again.uid, again.status, again.on_hold) == (on_hold.uid, WorkloadStatus.ADMITTED, "")
+    assert [each.count for each in again.pod_sets.all()] == [3]
+    assert running(system) == ["db-0", "db-1", "db-2"]
+
+
+def test_a_stateful_set_that_begins_with_no_replicas_starts_when_it_is_scaled_up(system: System) -> None:
+    kind = JOB_KINDS["StatefulSet"].resource
+    system.client.create(NAMESPACES, {"metadata": {"name": "team"}})
+    system.client.create(kind, stateful_set(0))
+    turns(system, 3)
+    assert not Workload.objects.exists()
+    system.client.patch(kind, "team", "db", {"spec": {"replicas": 2}})
+    turns(system, 6)
+    assert system.workload("db").status == WorkloadStatus.ADMITTED
+    assert running(system) == ["db-0", "db-1"]
 
 
 def test_each_group_of_a_leader_worker_set_is_a_workload(system: System) -> None:

@@ -172,6 +172,34 @@ class TestRequeue:
         assert reason_of(released, ConditionType.REQUEUED) == ("True", "RequeueRequested")
 
 
+class TestOnHold:
+    WHY = "StatefulSet scaled to zero; workload on hold"
+
+    def test_quota_is_given_back_at_once_and_the_workload_is_not_queued(self) -> None:
+        held = step_of(admitted(), 5, on_hold=self.WHY).workload
+        assert held.admission is None
+        assert reason_of(held, ConditionType.QUOTA_RESERVED) == ("False", "OnHold")
+        assert message_of(held, ConditionType.QUOTA_RESERVED) == self.WHY
+        assert reason_of(held, ConditionType.ADMITTED) == ("False", "NoReservation")
+        assert next_step(held, context(on_hold=self.WHY), 6) is None
+
+    def test_it_is_queued_again_when_its_job_wants_pods(self) -> None:
+        again = step_of(pending("OnHold", self.WHY), 6, on_hold="").workload
+        assert reason_of(again, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+        assert next_step(again, context(on_hold=""), 7) is None
+
+    def test_a_stopping_workload_is_put_on_hold_once_its_pods_have_stopped(self) -> None:
+        evicted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 10)
+        assert next_step(evicted, context(on_hold=self.WHY), 11) is None
+
+    def test_a_deactivated_workload_is_evicted_instead(self) -> None:
+        evicted = step_of(admitted(), 5, on_hold=self.WHY, wanted_active=False).workload
+        assert reason_of(evicted, ConditionType.EVICTED) == ("True", "Deactivated")
+
+    def test_a_condition_of_another_controller_stays(self) -> None:
+        assert next_step(pending("OnHold", self.WHY), context(), 6) is None
+
+
 class TestQueues:
     @pytest.mark.parametrize(
         ("changes", "reason", "said"),
