@@ -8,6 +8,7 @@ magnitude faster than the package's typed models. Requests are paced by a token 
 from __future__ import annotations
 
 import contextlib
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ import orjson
 import urllib3
 from kubernetes import client as kubernetes_client
 from kubernetes import config as kubernetes_config
+from kubernetes.config import kube_config
 
 JsonObject = dict[str, Any]
 
@@ -453,7 +455,7 @@ class ClusterClient:
         try:
             answer = self._api.call_api(*request, _request_timeout=timeout).response
         except (urllib3.exceptions.HTTPError, kubernetes_client.ApiException, OSError) as error:
-            raise ClusterUnreachable(str(error)) from error
+            raise ClusterUnreachable(f"{self.server}: {_cause(error)}") from error
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise _error(answer.status, answer.data, _retry_after(answer.headers.get("Retry-After")))
         return answer  # type: ignore[no-any-return]  # the package is not typed
@@ -464,18 +466,65 @@ def connect(
 ) -> ClusterClient:
     """A client of the server at that URL; without one, of the pod's own cluster, else of the kubeconfig's.
 
+    Credentials and the certificate authority of an https URL are those of the kubeconfig's context for that URL, else
+    the pod's own, else the present context's. An http URL gets no credentials: they would be readable on the way.
     Raises ClusterUnreachable if there is no configuration at all.
     """
-    configuration = kubernetes_client.Configuration(host=server) if server else kubernetes_client.Configuration()
-    if not server:
-        try:
-            kubernetes_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # the package is not typed
-        except kubernetes_config.ConfigException:
-            try:
-                kubernetes_config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
-            except kubernetes_config.ConfigException as error:
-                raise ClusterUnreachable(f"no API server is configured: {error}") from error
+    configuration = kubernetes_client.Configuration()
+    if not server.startswith("http://"):
+        _load_credentials(configuration, server)
+    if server:
+        _point(configuration, server.rstrip("/"))
     return ClusterClient(configuration, pace, page_size=page_size, read_only=read_only)
+
+
+def _point(configuration: Any, server: str) -> None:
+    """Set the address, also after each time that the package reads the kubeconfig again to refresh a token."""
+    refresh = configuration.refresh_api_key_hook
+
+    def refresh_and_point(refreshed: Any) -> None:
+        refresh(refreshed)
+        # Reading the kubeconfig again sets both.
+        refreshed.refresh_api_key_hook = refresh_and_point
+        refreshed.host = server
+
+    if refresh is not None:
+        configuration.refresh_api_key_hook = refresh_and_point
+    configuration.host = server
+
+
+def _load_credentials(configuration: Any, server: str) -> None:
+    context = _context_for(server) if server else None
+    try:
+        if context is None:
+            try:
+                kubernetes_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # the package is not typed
+            except kubernetes_config.ConfigException:
+                kubernetes_config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
+        else:
+            kubernetes_config.load_kube_config(context=context, client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
+    except kubernetes_config.ConfigException as error:
+        where = f"no credentials for {server} are" if server else "no API server is"
+        raise ClusterUnreachable(f"{where} configured: {error}") from error
+
+
+def _context_for(server: str) -> str | None:
+    """The kubeconfig's context whose cluster is at that URL, the present one first; None where there is none."""
+    try:
+        merged = kube_config.KubeConfigMerger(kube_config.KUBE_CONFIG_DEFAULT_LOCATION).config  # type: ignore[no-untyped-call]  # ditto
+    except kubernetes_config.ConfigException:
+        return None
+    content = getattr(merged, "value", None) or {}
+    named = {entry.value["name"]: entry.value.get("cluster") or {} for entry in content.get("clusters") or ()}
+    present = content.get("current-context")
+    contexts = sorted(
+        (entry.value for entry in content.get("contexts") or ()), key=lambda each: each["name"] != present
+    )
+    for entry in contexts:
+        cluster = named.get((entry.get("context") or {}).get("cluster")) or {}
+        if str(cluster.get("server") or "").rstrip("/") == server.rstrip("/"):
+            return str(entry["name"])
+    return None
 
 
 def connect_kubeconfig(content: Mapping[str, Any], pace: TokenBucket | None = None) -> ClusterClient:
@@ -486,6 +535,19 @@ def connect_kubeconfig(content: Mapping[str, Any], pace: TokenBucket | None = No
     except kubernetes_config.ConfigException as error:
         raise ClusterError(0, "BadKubeConfig", str(error)) from error
     return ClusterClient(configuration, pace)
+
+
+def _cause(error: BaseException) -> str:
+    """Why there was no answer, in one line that begins with the fault."""
+    if isinstance(error, urllib3.exceptions.MaxRetryError) and error.reason is not None:
+        return _cause(error.reason)
+    for each in (error, *error.args):
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return (
+                f"the certificate of the server is not trusted: {each.verify_message}. The certificate authority is "
+                "that of the kubeconfig or of the pod's account"
+            )
+    return " ".join(str(error).split())
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -23,7 +23,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--server-url", help="address of its API server; empty: the process's own configuration")
+        parser.add_argument(
+            "--server-url",
+            help="address of its API server, with the credentials that the kubeconfig has for it; empty: as configured",
+        )
         parser.add_argument("--mode", choices=[mode.value for mode in ClusterMode], help="what we do with it")
         parser.add_argument(
             "--serve-kueue-objects",
