@@ -103,22 +103,21 @@ ALLOWED: Final = Verdict()
 
 def refused(why: str) -> Verdict:
     """Refused for what is about no field."""
-    return Verdict(status=_status(HTTPStatus.FORBIDDEN, "Forbidden", why))
+    return Verdict(status=_forbidden(why))
 
 
 def refused_fields(request: AdmissionRequest, errors: FieldErrors, warnings: Sequence[str] = ()) -> Verdict:
-    """Refused for these fields, each of which is a cause of its own."""
-    texts = [f"{error.field}: {error.message}" for error in errors]
-    said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    kind = f"{request.kind}.{request.group}" if request.group else request.kind
-    status = _status(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", f'{kind} "{request.name}" is invalid: {said}')
+    """Refused for these fields: Forbidden, as Kueue's webhooks answer. Each field is a cause of its own."""
+    texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
+    status = _forbidden(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
     causes = [{"reason": error.type.value, "message": error.message, "field": error.field} for error in errors]
     details = {"name": request.name, "group": request.group, "kind": request.kind, "causes": causes}
     return Verdict(status={**status, "details": details}, warnings=warnings)
 
 
-def _status(code: int, reason: str, message: str) -> JsonObject:
-    return {"status": "Failure", "code": int(code), "reason": reason, "message": message[:_MAX_MESSAGE]}
+def _forbidden(message: str) -> JsonObject:
+    code = int(HTTPStatus.FORBIDDEN)
+    return {"status": "Failure", "code": code, "reason": "Forbidden", "message": message[:_MAX_MESSAGE]}
 
 
 def write_review(request: AdmissionRequest, verdict: Verdict) -> bytes:

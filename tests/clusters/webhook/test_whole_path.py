@@ -18,6 +18,8 @@ from tests.clusters.webhook.conftest import GuardedSystem
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 
 
 def gates(pod: JsonObject) -> set[str]:
@@ -52,7 +54,7 @@ def refuse_to_start(guarded: GuardedSystem, rules: JobKind) -> None:
     started = guarded.kubectl.get(rules.resource, "train")
     rules.resume(started)
     refusal = guarded.kubectl.call("PUT", rules.resource.path("team", "train"), started)
-    assert (refusal.code, refusal.body["reason"]) == (422, "Invalid")
+    assert (refusal.code, refusal.body["reason"]) == (403, "Forbidden")
     [cause] = refusal.body["details"]["causes"]
     assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", ".".join(rules.suspend_path))
 
@@ -62,7 +64,23 @@ def test_taking_the_queue_away_is_no_way_around_the_admission(guarded: GuardedSy
     guarded.watcher.resync()
     assert guarded.kubectl.patch("Job", "train", {"metadata": {"labels": {QUEUE: None}}}).code == 200
     refusal = guarded.kubectl.patch("Job", "train", {"spec": {"suspend": False}})
-    assert (refusal.code, guarded.pods()) == (422, [])
+    assert (refusal.code, guarded.pods()) == (403, [])
+
+
+def test_an_edit_that_breaks_a_rule_of_kueue_is_forbidden_with_its_fields(guarded: GuardedSystem) -> None:
+    """The answer that clients of Kueue's own webhooks look for."""
+    job = gpu_job()
+    job["metadata"]["labels"][PRIORITY_CLASS] = "low"
+    guarded.kubectl.create(job)
+    denied = 'admission webhook "queued.jobs.admission.kueueweb.io" denied the request: '
+    priority = f'metadata.labels[{PRIORITY_CLASS}]: Invalid value: "": WorkloadPriorityClass cannot be removed'
+    refusal = guarded.kubectl.patch("Job", "train", {"metadata": {"labels": {PRIORITY_CLASS: None}}})
+    assert (refusal.code, refusal.body["reason"]) == (403, "Forbidden")
+    assert refusal.message == f"{denied}{priority} from a workload"
+    labels = {PRIORITY_CLASS: None, EXECUTION_SECONDS: "soon"}
+    both = guarded.kubectl.patch("Job", "train", {"metadata": {"labels": labels}})
+    assert both.message.startswith(f'{denied}[metadata.labels[{EXECUTION_SECONDS}]: Invalid value: "soon": ')
+    assert both.message.endswith(f", {priority} from a workload]")
 
 
 def test_a_job_that_is_admitted_may_be_resumed_by_its_owner(guarded: GuardedSystem) -> None:
@@ -82,7 +100,7 @@ def test_a_pod_waits_at_its_gates_and_is_completed_as_hami_does(guarded: Guarded
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 1
     assert pod["metadata"]["labels"]["hami.io/webhook"] == "ignore"
     freed = guarded.kubectl.patch("Pod", "alone", {"spec": {"schedulingGates": []}})
-    assert freed.code == 422
+    assert freed.code == 403
     assert freed.body["details"]["causes"][0]["field"] == "spec.schedulingGates"
     guarded.watcher.resync()
     for _ in range(3):
@@ -95,7 +113,7 @@ def test_a_privileged_pod_with_devices_is_refused_with_the_field(guarded: Guarde
     manifest = gpu_pod("greedy")
     manifest["spec"]["containers"][0]["securityContext"] = {"privileged": True}
     refusal = guarded.kubectl.create(manifest)
-    assert (refusal.code, guarded.pods()) == (422, [])
+    assert (refusal.code, guarded.pods()) == (403, [])
     assert "privileged" in refusal.body["details"]["causes"][0]["field"]
 
 
