@@ -238,11 +238,10 @@ class JobSync:
         uid = uuid.UUID(job["metadata"]["uid"])
         # A copy of a job that was started, or one that a restored database does not know, still says for whom.
         submitted = without_owned_keys(as_submitted(job))
-        specs = workload_specs(submitted, objects=self._context().objects, queue_required=False)
+        objects = self._context().objects
+        specs = workload_specs(submitted, objects=objects, queue_required=False, found_in_cluster=True)
         with transaction.atomic():
             create_workloads(self._cluster, specs, actor=_ACTOR)
-            found = Job.objects.filter(uid__in={spec.job.uid for spec in specs if spec.job is not None})
-            found.update(found_in_cluster=True, uid=uid)
             if self._kind.stopping is Stopping.DELETE_PODS or not self._kind.is_suspended(job):
                 # It runs, or its pods may, without having been admitted: they are to be stopped.
                 tell_again(self._cluster, [uid])

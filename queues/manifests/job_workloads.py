@@ -133,11 +133,13 @@ def workload_specs(
     objects: ClusterObjects | None = None,
     *,
     queue_required: bool = True,
+    found_in_cluster: bool = False,
 ) -> list[WorkloadSpec]:
     """The workloads that the manifest of a job or of a Workload asks for, as new ones.
 
-    Of a job's priority classes the first that it names is used. Raises `ManifestErrors`, which locates every mistake,
-    and `UnsupportedKind`; a job that names no queue is a mistake where one is required.
+    Of a job's priority classes the first that it names is used. A job that was found in the cluster has its uid there,
+    which the names of its workloads contain a hash of. Raises `ManifestErrors`, which locates every mistake, and
+    `UnsupportedKind`; a job that names no queue is a mistake where one is required.
     """
     report = ValidationReport(index)
     content = _with_namespace(document, default_namespace)
@@ -150,13 +152,15 @@ def workload_specs(
         job = reader(top, objects)
         name = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
         is_kueue = bool(job.workload_priority_class or job.hinted_priority_class)
+        uid = uuid.UUID(job.uid) if found_in_cluster else None
+        stored = job_spec(job, name=_name(job), uid=uid, found_in_cluster=found_in_cluster)
         specs = [
             replace(
                 spec,
                 priority_class_kind=("WorkloadPriorityClass" if is_kueue else "PriorityClass") if name else "",
                 priority_class_name=name,
             )
-            for spec in job_workloads(job, job_spec(job, name=_name(job)))
+            for spec in job_workloads(job, stored)
         ]
         path = top.at(f"metadata.labels[{keys.QUEUE_NAME}]")
         if queue_required and not job.queue_name and path not in {error.path for error in report.errors}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 
 import pytest
@@ -40,6 +41,15 @@ def test_a_suspended_job_with_a_queue_gets_a_workload_and_is_started(found: Syst
     assert [pod["status"]["phase"] for pod in found.pods()] == ["Running"]
     found.turn(60)
     assert found.workload().reason == "Succeeded"
+
+
+def test_the_workload_of_a_found_job_has_the_name_that_kueue_gives_it(found: System) -> None:
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=50))
+    found.watcher.resync()
+    uid = live(found)["metadata"]["uid"]
+    digest = hashlib.sha1(f"Job\nbatch\ntrain\n{uid}".encode(), usedforsecurity=False).hexdigest()
+    row = found.workload()
+    assert (row.name, row.labels["kueue.x-k8s.io/job-uid"]) == (f"job-train-{digest[:5]}", uid)
 
 
 def test_a_job_that_runs_without_admission_is_suspended(found: System) -> None:
