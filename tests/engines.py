@@ -10,6 +10,7 @@ from django.db import connection
 from accounts.models import Cluster
 from queues.models import Workload
 from scheduler.leader.engine import Engine
+from scheduler.live.publisher import send_in_background
 from scheduler.store.batch import Batch
 from scheduler.store.saving import save
 from tests.factories import START
@@ -27,6 +28,11 @@ def start(cluster: Cluster, *, meanwhile: Callable[[], object] | None = None) ->
         save(batch)
 
     return Engine(cluster, "test", clock=lambda: NOW, save=save_after_that)
+
+
+def send_and_wait(cluster: str, frame: bytes, snapshot: bytes | None) -> None:
+    """Publish a frame and wait for it: the next reader of the snapshot finds this one, however slow the machine is."""
+    send_in_background(cluster, frame, snapshot).result()
 
 
 def in_another_session(function: Callable[[], object]) -> None:

@@ -47,7 +47,7 @@ from scheduler.leader.pace import Pacing
 from scheduler.leader.timers import Timers
 from scheduler.leader.traces import DecisionTraces
 from scheduler.live.gauges import QueueGauges
-from scheduler.live.publisher import LiveFrames
+from scheduler.live.publisher import LiveFrames, Send, send_in_background
 from scheduler.store.batch import Batch
 from scheduler.store.batch_builder import BatchBuilder
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
@@ -91,6 +91,8 @@ class Engine:
         holder: str,
         *,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+        send: Send = send_in_background,
         save: Callable[[Batch], None] = save,
         batch_seconds: float | None = None,
     ) -> None:
@@ -99,16 +101,17 @@ class Engine:
         self.epoch = begin_epoch(cluster.pk, holder)
         self.world = World()
         self.rows = RowIndex(self.cluster_id, self.world)
-        self.frames = LiveFrames(self.cluster_name, self.epoch)
-        self._gauges = QueueGauges(self.cluster_name, self.epoch)
+        self.frames = LiveFrames(self.cluster_name, self.epoch, steady, send)
+        self._gauges = QueueGauges(self.cluster_name, self.epoch, steady)
         self._clock = clock
+        self._steady = steady
         self._save = save
         self._batch_seconds = batch_seconds
         self._cycle_limit: int | None = None
         self._refused_in_a_row = 0
         self._refused_by_rule = 0
         self._outdated: Mapping[int, str] = {}
-        self._kept_house_at = 0.0
+        self._keep_house_at = 0.0
         self._settled = False
         self._generation = 0
         self._timers = Timers()
@@ -290,7 +293,7 @@ class Engine:
 
     def _keep_house(self) -> None:
         """Every few seconds, renew the lease and delete rows whose deletion waited for what they held."""
-        if time.monotonic() - self._kept_house_at >= HOUSEKEEPING_SECONDS:
+        if self._steady() >= self._keep_house_at:
             renew(self.cluster_id, self.epoch)
             finish_deletions(Cluster.objects.get(pk=self.cluster_id))
-            self._kept_house_at = time.monotonic()
+            self._keep_house_at = self._steady() + HOUSEKEEPING_SECONDS

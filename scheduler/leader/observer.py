@@ -5,7 +5,6 @@ What the other scheduler did is read off its workloads as they change, and goes 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 
 from accounts.models import Cluster, ClusterMode
@@ -51,9 +50,9 @@ class Observer(Engine):
                 write_log(cursor, self._log_of(decisions))
                 forget_changes(changes.ids)
             self.frames.touch(before)
-        if time.monotonic() - self._kept_house_at >= HOUSEKEEPING_SECONDS:
+        if self._steady() >= self._keep_house_at:
             renew(self.cluster_id, self.epoch)
-            self._kept_house_at = time.monotonic()
+            self._keep_house_at = self._steady() + HOUSEKEEPING_SECONDS
         self.frames.publish(self.world, self.rows, now)
         self._gauges.publish(self.world)
         admitted = sum(found.action == DecisionKind.ADMIT for found in decisions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -27,18 +28,20 @@ def gauges_key(cluster: str) -> str:
 class QueueGauges:
     """Counts from time to time the pending workloads in each queue of a cluster."""
 
-    def __init__(self, cluster: str, epoch: int) -> None:
+    def __init__(self, cluster: str, epoch: int, steady: Callable[[], float] = time.monotonic) -> None:
         self._cluster = cluster
         self._epoch = epoch
+        self._steady = steady
         self._due_at = 0.0
 
     def publish(self, world: World) -> None:
         """Count if it is time to. Without Redis only these metrics are missing."""
-        started = time.monotonic()
+        started = self._steady()
         if started < self._due_at:
             return
         kept = orjson.dumps({"epoch": self._epoch, **count_queues(world)})
-        self._due_at = time.monotonic() + max(INTERVAL_SECONDS, 100 * (time.monotonic() - started))
+        ended = self._steady()
+        self._due_at = ended + max(INTERVAL_SECONDS, 100 * (ended - started))
         try:
             redis_client().set(gauges_key(self._cluster), kept, ex=_KEPT_SECONDS)
         except RedisError as error:

@@ -12,7 +12,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -51,6 +52,9 @@ INTERVAL_SECONDS: Final = 0.15
 the time."""
 HEARTBEAT_SECONDS: Final = 5.0
 
+Send = Callable[[str, bytes, bytes | None], object]
+"""Sends a cluster's frame, and stores the snapshot that goes with it."""
+
 
 def snapshot_key(cluster: str) -> str:
     """Where the last snapshot of a cluster is kept in Redis."""
@@ -62,12 +66,28 @@ def group(cluster: str) -> str:
     return f"live.{cluster}"
 
 
-class LiveFrames:
-    """The last published figures of one cluster, and which of them changed."""
+def send_in_background(cluster: str, frame: bytes, snapshot: bytes | None = None) -> Future[None]:
+    """Store the snapshot, then publish the frame, without making the caller wait. Frames are sent in order."""
+    return _publisher().send(cluster, frame, snapshot)
 
-    def __init__(self, cluster: str, epoch: int) -> None:
+
+class LiveFrames:
+    """The last published figures of one cluster, and which of them changed.
+
+    * steady: the clock that keeps frames apart; it never goes back.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        epoch: int,
+        steady: Callable[[], float] = time.monotonic,
+        send: Send = send_in_background,
+    ) -> None:
         self._cluster = cluster
         self._epoch = epoch
+        self._steady = steady
+        self._send = send
         self._sequence = 0
         self._shown: LiveData | None = None
         self._due_at = 0.0
@@ -82,16 +102,16 @@ class LiveFrames:
 
     def publish(self, world: World, rows: RowIndex, now: float) -> None:
         """If it is time to, publish what changed, or a heartbeat."""
-        started = time.monotonic()
+        started = self._steady()
         if self._news and started >= self._due_at:
             self._news = False
             self._send_changes(numbers(world, rows), now)
-            took = time.monotonic() - started
-            self._due_at = time.monotonic() + max(INTERVAL_SECONDS, 10 * took)
-            self._beat_at = time.monotonic() + HEARTBEAT_SECONDS
+            ended = self._steady()
+            self._due_at = ended + max(INTERVAL_SECONDS, 10 * (ended - started))
+            self._beat_at = ended + HEARTBEAT_SECONDS
         elif started >= self._beat_at:
             self._beat_at = started + HEARTBEAT_SECONDS
-            _publisher().send(self._cluster, self._frame("heartbeat", now))
+            self._send(self._cluster, self._frame("heartbeat", now), None)
 
     def _send_changes(self, data: LiveData, now: float) -> None:
         delta = None if self._shown is None else difference(self._shown, data)
@@ -104,7 +124,7 @@ class LiveFrames:
         self._shown = data
         snapshot = self._frame("snapshot", now, data)
         frame = snapshot if delta is None else self._frame("delta", now, delta)
-        _publisher().send(self._cluster, frame, snapshot)
+        self._send(self._cluster, frame, snapshot)
 
     def _frame(self, type_: str, now: float, data: LiveData | LiveChanges | None = None) -> bytes:
         frame: dict[str, Any] = {
@@ -295,9 +315,8 @@ class _Publisher:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="live-publisher", daemon=True).start()
 
-    def send(self, cluster: str, frame: bytes, snapshot: bytes | None = None) -> None:
-        """Store the snapshot, then publish the frame. Frames are sent in order."""
-        asyncio.run_coroutine_threadsafe(self._send(cluster, frame, snapshot), self._loop)
+    def send(self, cluster: str, frame: bytes, snapshot: bytes | None) -> Future[None]:
+        return asyncio.run_coroutine_threadsafe(self._send(cluster, frame, snapshot), self._loop)
 
     async def _send(self, cluster: str, frame: bytes, snapshot: bytes | None) -> None:
         layer = get_channel_layer()

@@ -17,6 +17,7 @@ from clusters.simulated.api.resources import RESOURCES, Resource, crd_of
 from clusters.sync.watcher import Watcher
 from scheduler.leader.engine import Engine
 from tests.clusters.kueue_cluster import V1BETA2
+from tests.engines import send_and_wait
 from tests.factories import make_cluster
 from tests.simulated_cluster import ServerThread, fetch, post
 
@@ -36,7 +37,7 @@ class ServedCluster:
         self.client = connect(server.url, TokenBucket(10_000, 10_000))
         reader = connect(server.url, TokenBucket(10_000, 10_000), read_only=True)
         self.watcher = Watcher(self.cluster, reader, clock=self.now)
-        self.engine = Engine(self.cluster, "test", clock=self.now)
+        self.engine = Engine(self.cluster, "test", clock=self.now, steady=self.now, send=send_and_wait)
         serving.forget()
 
     def now(self) -> float:
