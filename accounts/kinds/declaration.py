@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Final
 
-from django.db.models import Model
+from django.db.models import Model, Q
 
 from accounts.kinds.types import AnnotationType, FieldType
 from accounts.models import Cluster
@@ -233,6 +233,8 @@ class Kind(ManifestKind):
     """What an API server adds to the metadata."""
     users: Callable[[Cluster, str], str] = nobody
     """What still uses the object of this name, as a message; empty: it may be deleted."""
+    is_used: Callable[[], Q] | None = None
+    """The same as a condition of a query for the rows of the kind; None: nothing ever uses one."""
     core: Callable[[Any, Mapping[str, Any]], Any] | None = None
     """The rules' value of a row, from the row and the fields that they know."""
     dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

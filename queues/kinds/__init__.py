@@ -18,7 +18,7 @@ from queues.kinds.queues import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
     for kind in (
-        replace(NAMESPACE, users=users.of_namespace),
+        replace(NAMESPACE, users=users.of_namespace, is_used=users.namespace_is_used),
         WORKLOAD_PRIORITY_CLASS,
         PRIORITY_CLASS,
         RUNTIME_CLASS,

@@ -80,6 +80,7 @@ RESOURCE_FLAVOR: Final = Kind(
     ),
     check=_check_topology,
     users=users.of_flavor,
+    is_used=users.flavor_is_used,
     core=lambda row, known: resource_flavor.ResourceFlavor(row.name, **known),
 )
 
@@ -133,6 +134,7 @@ TOPOLOGY: Final = Kind(
         ),
     ),
     users=users.of_topology,
+    is_used=users.topology_is_used,
     core=lambda row, known: topology.Topology(row.name, known["levels"]),
 )
 
@@ -168,5 +170,6 @@ ADMISSION_CHECK: Final = Kind(
     ),
     dropped={"v1beta1": ("spec.retryDelayMinutes",)},
     users=users.of_check,
+    is_used=users.check_is_used,
     core=lambda row, known: admission_check.AdmissionCheck(row.name, **known),
 )

@@ -313,6 +313,7 @@ CLUSTER_QUEUE: Final = Kind(
     ),
     check=_check_cluster_queue,
     users=users.of_cluster_queue,
+    is_used=users.cluster_queue_is_used,
     prefetch=("resource_groups__quotas",),
     core=lambda row, known: cluster_queue.ClusterQueue(
         row.name, labels=row.labels, terminating=row.deletion_requested_at is not None, **known

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import Value
 from django.utils import timezone
 
 from accounts.events import wake_scheduler
@@ -54,6 +55,7 @@ def apply_json(
     report = ValidationReport()
     key = ObjectMeta(name, namespace).key
     with transaction.atomic():
+        lock_configuration(cluster)
         row = _rows(cluster, kind, [ObjectMeta(name, namespace)]).get(key)
         conditions = [found for found in (precondition, _generation_in(body)) if found is not None]
         for condition in conditions:
@@ -98,6 +100,7 @@ def apply_objects(
     Raises `ManifestErrors`, and stores nothing, if a field is immutable or an object is being deleted.
     """
     now = now or timezone.now()
+    lock_configuration(cluster)
     rows = _rows(cluster, kind, [submitted.spec.meta for submitted in submissions])
     writer = _Writer(cluster, kind, applied_set, actor, now)
     for submitted in submissions:
@@ -133,6 +136,7 @@ def delete_object(
     key = f"{namespace}/{name}" if namespace else name
     with transaction.atomic():
         if precondition is not None:
+            lock_configuration(cluster)
             row = _rows(cluster, KINDS[kind], [ObjectMeta(name, namespace)]).get(key)
             if row is not None:
                 precondition.check(kind, key, row.generation, row.changed_by)
@@ -148,6 +152,7 @@ def delete_objects(
     """Delete objects of a kind. Returns why some have to wait; None if none exists."""
     now = now or timezone.now()
     metas = [ObjectMeta(key.rpartition("/")[2], key.rpartition("/")[0]) for key in keys]
+    lock_configuration(cluster)
     rows = _rows(cluster, kind, metas)
     if not rows:
         return None
@@ -164,6 +169,7 @@ def forget_objects(cluster: Cluster, kind: Kind, keys: Sequence[str]) -> int:
     """Remove rows whose objects are gone from the cluster, whatever refers to them; returns how many there were."""
     metas = [ObjectMeta(key.rpartition("/")[2], key.rpartition("/")[0]) for key in keys]
     with transaction.atomic():
+        lock_configuration(cluster)
         rows = _rows(cluster, kind, metas)
         for row in rows.values():
             row.delete()
@@ -183,22 +189,50 @@ def set_check_active(cluster: Cluster, name: str, *, active: bool) -> bool:
 def finish_deletions(cluster: Cluster) -> int:
     """Delete rows that wait for deletion and are no longer used; returns their number.
 
-    The user of an object may itself be waiting, so this repeats until no row can be deleted.
+    The user of an object may itself be waiting, so this repeats until no row can be deleted. It costs one query where
+    none can.
     """
     gone = 0
-    while removed := _remove_unused(cluster):
+    while kinds := _with_unused(cluster):
+        removed = _remove_unused(cluster, kinds)
+        if not removed:
+            break  # another process was first, or something uses them again
         gone += removed
     return gone
 
 
-def _remove_unused(cluster: Cluster) -> int:
-    removed = 0
-    for kind in KINDS.values():
-        for row in kind.model.objects.filter(cluster=cluster, deletion_requested_at__isnull=False):
-            if not kind.users(cluster, row.name):
-                row.delete()
-                removed += 1
-    return removed
+def _with_unused(cluster: Cluster) -> list[Kind]:
+    """The kinds that have rows to delete, by one query."""
+    first, *others = [
+        _unused(cluster, kind).order_by().values_list(Value(name), flat=True) for name, kind in KINDS.items()
+    ]
+    found = set(first.union(*others))
+    return [kind for name, kind in KINDS.items() if name in found]
+
+
+def _unused(cluster: Cluster, kind: Kind) -> Any:
+    waiting = kind.model.objects.filter(cluster=cluster, deletion_requested_at__isnull=False)
+    return waiting if kind.is_used is None else waiting.exclude(kind.is_used())
+
+
+def _remove_unused(cluster: Cluster, kinds: Iterable[Kind]) -> int:
+    with transaction.atomic():
+        lock_configuration(cluster)
+        removed = 0
+        for kind in kinds:
+            rows = list(_unused(cluster, kind))
+            kind.model.objects.filter(pk__in=[row.pk for row in rows]).delete()
+            removed += len(rows)
+        return removed
+
+
+def lock_configuration(cluster: Cluster) -> None:
+    """Take the first lock of all who write a cluster's configuration, within the caller's transaction.
+
+    Each of their statements counts the cluster's configuration generation, so they wait for each other anyway. Who
+    locked rows of quotas first would wait for one that waits for those.
+    """
+    Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).values_list("pk").first()
 
 
 def manifest_of(row: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from accounts.exceptions import InvalidRequest, NotFound
 from accounts.models import Cluster, Namespace
 from accounts.services.apply_result import Action, Submitted
 from queues.kinds import KINDS
+from queues.manifests.job_workloads import workload_specs
 from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Topology, Workload
 from queues.services.configuration import (
     apply_json,
@@ -19,8 +20,12 @@ from queues.services.configuration import (
     finish_deletions,
     manifest_of,
 )
+from queues.services.submission import create_workloads
+from queues.services.workloads import record_finished
 from scheduling.manifest import FieldReader, ValidationReport
+from scheduling.model.vocabulary import FinishedReason
 from tests import factories
+from tests.clusters.system import gpu_job
 
 GROUP = {
     "coveredResources": ["cpu"],
@@ -145,3 +150,27 @@ def test_many_new_queues_cost_as_many_statements_as_one(cluster: Cluster) -> Non
         return len(queries)
 
     assert statements(1, "one") == statements(50, "many")
+
+
+def test_deletions_that_wait_cost_one_query_however_many_there_are(cluster: Cluster) -> None:
+    for number in range(30):
+        Namespace.objects.create(cluster=cluster, name=f"n-{number}", created_at=NOW, deletion_requested_at=NOW)
+        LocalQueue.objects.create(
+            cluster=cluster, namespace=f"n-{number}", name="queue", cluster_queue_name="main", created_at=NOW
+        )
+    with CaptureQueriesContext(connection) as queries:
+        assert finish_deletions(cluster) == 0
+    assert len(queries) == 1
+    LocalQueue.objects.filter(namespace="n-7").delete()
+    assert finish_deletions(cluster) == 1
+    assert Namespace.objects.filter(name__startswith="n-").count() == 29
+
+
+def test_a_namespace_does_not_wait_for_what_has_ended_in_it(cluster: Cluster) -> None:
+    create_workloads(cluster, workload_specs(gpu_job()), actor="alice")
+    row = Workload.objects.get()
+    assert delete_object(cluster, "Namespace", "team", actor="alice") == f"it has the workloads {row.key}"
+    record_finished(cluster, [("team", row.name)], FinishedReason.SUCCEEDED, "done", actor="watcher")
+    assert finish_deletions(cluster) == 1
+    assert not Namespace.objects.filter(name="team").exists()
+    assert Workload.objects.get().status == "Finished"

@@ -11,14 +11,17 @@ from typing import Final
 import psycopg
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
 
 from accounts.models import Cluster
 from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation
 from gpus.services import ExternalPod, forget_node, observed_node, record_external, sync_node
 from gpus.services.cordon import close_device
+from queues.kinds import KINDS
 from queues.manifests.job_workloads import workload_specs
-from queues.models import Pod, Workload
+from queues.models import ClusterQueue, Pod, Workload
+from queues.services.configuration import apply_json, delete_object, finish_deletions
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import ObservedPod, record_reclaimable, store_pods
 from queues.services.submission import create_workloads
@@ -134,6 +137,36 @@ def test_a_write_waits_for_a_batch_that_does_not_wait_for_it(cluster: Cluster, n
         for statement in BATCH:
             batch.execute(statement)  # raises DeadlockDetected where the write holds it
         batch.commit()
+    writer.join()
+    assert writer.error is None
+
+
+CONFIGURE: Final[dict[str, Write]] = {
+    "a queue that is deleted": lambda cluster: delete_object(cluster, "ClusterQueue", "main", actor="alice"),
+    "a queue that is edited": lambda cluster: apply_json(
+        cluster, KINDS["ClusterQueue"], {"queueing_strategy": "StrictFIFO"}, name="main", actor="alice", merge=True
+    ),
+    "a queue whose deletion waited": finish_deletions,
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURE)
+def test_two_who_write_the_configuration_take_their_turns(name: str) -> None:
+    """The watcher and the engine delete queues that nothing uses any more, while somebody else edits them."""
+    cluster = make_cluster()
+    make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 4_000}})
+    if CONFIGURE[name] is finish_deletions:
+        ClusterQueue.objects.update(deletion_requested_at=timezone.now())
+    writer = Writer(partial(CONFIGURE[name], cluster))
+    with psycopg.connect(database_url()) as other, psycopg.connect(database_url(), autocommit=True) as observer:
+        other.execute("UPDATE queues_resourceflavor SET labels = labels")  # its trigger counts a generation
+        writer.start()
+        waiting = "SELECT FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+        pid = other.info.backend_pid
+        wait_for("the write to meet the other", lambda: bool(observer.execute(waiting, [pid]).fetchall()))
+        other.execute("SELECT FROM queues_clusterqueue FOR UPDATE")  # raises DeadlockDetected where the write holds it
+        other.execute("DELETE FROM queues_flavorquota")
+        other.commit()
     writer.join()
     assert writer.error is None
 
