@@ -19,7 +19,16 @@ def client_for(cluster: Cluster, *, read_only: bool = False) -> ClusterClient:
 
     It refuses to write where another scheduler decides. Raises ClusterUnreachable if no server is configured.
     """
-    key = cluster.server_url or settings.KUBERNETES_API_URL, read_only or cluster.is_mirrored
+    return _client(cluster, read_only=read_only or cluster.is_mirrored)
+
+
+def writing_client_for(cluster: Cluster) -> ClusterClient:
+    """A client that writes in every mode, for the way from one scheduler to the other. Raises ClusterUnreachable."""
+    return _client(cluster, read_only=False)
+
+
+def _client(cluster: Cluster, *, read_only: bool) -> ClusterClient:
+    key = cluster.server_url or settings.KUBERNETES_API_URL, read_only
     with _lock:
         if key not in _clients:
             rate = float(settings.KUBERNETES_REQUESTS_PER_SECOND)

@@ -7,8 +7,32 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
+from accounts.models import Cluster
 from clusters.client import JsonObject
+
+OUR_PREFIX: Final = "kueueweb-"
+"""Begins the identity of each installation of kueueweb."""
+KUEUES_NAMESPACE: Final = "kueue-system"
+KUEUES_LEASE: Final = "c1f6bfd2.kueue.x-k8s.io"
+
+
+def kueues_lease(cluster: Cluster) -> tuple[str, str]:
+    """Namespace and name of the lease of Kueue's leader election, by the Configuration that was applied here."""
+    election = cluster.configuration.get("leaderElection") or {}
+    namespace = election.get("resourceNamespace") or cluster.configuration.get("namespace") or KUEUES_NAMESPACE
+    return str(namespace), str(election.get("resourceName") or KUEUES_LEASE)
+
+
+def holder_of(lease: JsonObject | None) -> str:
+    """The identity that holds the lease; empty if it is free."""
+    return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")
+
+
+def is_kueuewebs(holder: str) -> bool:
+    """Whether an installation of kueueweb holds the lease, and no Kueue."""
+    return holder.startswith(OUR_PREFIX)
 
 
 class LeaseWatch:

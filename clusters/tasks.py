@@ -11,9 +11,11 @@ from accounts.events import PUSH_TASK, request_push, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
-from clusters.connection import client_for
+from clusters.connection import client_for, writing_client_for
 from clusters.multikueue.controller import follow_multikueue, managers
+from clusters.push.kueues_lease import release
 from clusters.push.sweep import push_pending
+from clusters.push.sweep_lock import sweep_lock
 
 _log = logging.getLogger(__name__)
 
@@ -22,8 +24,11 @@ _log = logging.getLogger(__name__)
 def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     """Push to the named cluster the committed rows that are not pushed yet; without a name, to every cluster.
 
-    Each of several clusters gets a task of its own, so that one that does not answer holds up no other.
+    Each of several clusters gets a task of its own, so that one that does not answer holds up no other. A named
+    cluster where another scheduler decides again gets the lease back that kept a Kueue waiting.
     """
+    if cluster is not None:
+        _give_way(cluster)
     clusters = Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk")
     due = list(clusters if cluster is None else clusters.filter(name=cluster))
     if len(due) > 1:
@@ -33,6 +38,18 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     for found in due:
         wake_taken(PUSH_TASK, found.name)
         push_pending(found)
+
+
+def _give_way(name: str) -> None:
+    cluster = Cluster.objects.filter(name=name, mode__in=MIRRORED_MODES).first()
+    if cluster is None:
+        return
+    try:
+        with sweep_lock(cluster) as mine:
+            if mine:
+                release(cluster, writing_client_for(cluster))
+    except ClusterError as error:
+        _log.warning("Cluster %s: Kueue's lease is given back later: %s", name, error)
 
 
 @shared_task(name="clusters.tasks.follow_managers", ignore_result=True)

@@ -17,7 +17,7 @@ from django.db import connection
 
 from accounts.models import Cluster
 from clusters.client import LEASES, NAMESPACES, ClusterClient, ClusterError, JsonObject
-from clusters.leases import LeaseWatch
+from clusters.leases import OUR_PREFIX, LeaseWatch, holder_of
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,17 @@ def identity() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT system_identifier, current_database() FROM pg_control_system()")
         system, database = cursor.fetchone()
-    return f"kueueweb-{system}-{database}"
+    return f"{OUR_PREFIX}{system}-{database}"
+
+
+def held_by(name: str, lease: JsonObject | None, seconds: int) -> JsonObject:
+    """The spec of a lease as its holder renews it, or another one takes it."""
+    text = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    before = (lease or {}).get("spec") or {}
+    spec = {**before, "holderIdentity": name, "renewTime": text, "leaseDurationSeconds": seconds}
+    if before.get("holderIdentity") != name:
+        spec |= {"acquireTime": text, "leaseTransitions": int(before.get("leaseTransitions") or 0) + bool(before)}
+    return spec
 
 
 class Installation:
@@ -82,18 +92,14 @@ class Installation:
         if lease is None:
             return self._take(client, None)
         unchanged = self._watch.look(lease)
-        holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
+        holder = holder_of(lease)
         if holder in ("", self._name) or unchanged >= _LOST_SECONDS:
             return self._take(client, lease)
         return holder
 
     def _take(self, client: ClusterClient, lease: JsonObject | None) -> str:
         """Renew the lease or take it over, if it is still as it was read."""
-        text = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        before = (lease or {}).get("spec") or {}
-        spec = {**before, "holderIdentity": self._name, "renewTime": text, "leaseDurationSeconds": int(_LOST_SECONDS)}
-        if before.get("holderIdentity") != self._name:
-            spec |= {"acquireTime": text, "leaseTransitions": int(before.get("leaseTransitions") or 0) + bool(before)}
+        spec = held_by(self._name, lease, int(_LOST_SECONDS))
         try:
             if lease is not None:
                 client.replace(LEASES, {**lease, "spec": spec})

@@ -20,7 +20,7 @@ from typing import Final
 from django.db.models import F, Q
 
 from accounts import tracing
-from accounts.models import Cluster
+from accounts.models import MIRRORED_MODES, Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import (
     PODS,
@@ -72,6 +72,7 @@ from clusters.push.desired_state import (
     with_jobs,
 )
 from clusters.push.installation import pushes_alone
+from clusters.push.kueues_lease import keeps_kueue_waiting
 from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.serving import serve
@@ -118,7 +119,7 @@ def push_pending(
     if cluster.is_mirrored:
         return report
     with sweep_lock(cluster) as mine:
-        if not mine:
+        if not mine or Cluster.objects.filter(pk=cluster.pk, mode__in=MIRRORED_MODES).exists():
             return report
         if cluster.kueue_is_alive:
             _log.warning(
@@ -133,6 +134,9 @@ def push_pending(
                     "Cluster %s is told nothing: another kueueweb pushes there (%s). Stop one of the two.",
                     cluster.name, cluster.lease_holder,
                 )  # fmt: skip
+                return report
+            if not keeps_kueue_waiting(cluster, client):
+                _log.warning("Cluster %s is told nothing: a Kueue has its leader's lease.", cluster.name)
                 return report
             if cluster.serves_kueue:
                 serve(cluster, client, clock)

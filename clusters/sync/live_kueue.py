@@ -6,16 +6,14 @@ import logging
 from datetime import datetime
 from typing import Final
 
+from accounts.events import request_push
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_kueue
 from clusters.client import LEASES, ClusterClient, ClusterError
-from clusters.leases import LeaseWatch
+from clusters.leases import LeaseWatch, holder_of, is_kueuewebs, kueues_lease
 
 _log = logging.getLogger(__name__)
 
-NAMESPACE: Final = "kueue-system"
-LEASE: Final = "c1f6bfd2.kueue.x-k8s.io"
-"""Kueue's leader election, as its Configuration has it unless somebody changes that."""
 GONE_AFTER: Final = 180.0
 """Seconds: the lease is looked at once a minute."""
 
@@ -24,17 +22,20 @@ def look_for_kueue(cluster: Cluster, client: ClusterClient, watch: LeaseWatch) -
     """Notes whether the leader's lease still changes. What can't be read leaves what was known.
 
     A lease that was left behind counts as renewed until it has been seen unchanged for long enough, unless it is known
-    to be one that was left behind.
+    to be one that was left behind. A lease that we hold, so that no Kueue leads, is no Kueue's; where a Kueue is to
+    decide, a push worker gives it back.
     """
     try:
-        lease = client.get(LEASES, NAMESPACE, LEASE)
+        lease = client.get(LEASES, *kueues_lease(cluster))
     except ClusterError as error:
         _log.warning("Whether a Kueue decides in cluster %s is not known: %s", cluster.name, error)
         return
     unchanged = watch.look(lease)
     spec = (lease or {}).get("spec") or {}
-    holder, renewed = str(spec.get("holderIdentity") or ""), spec.get("renewTime")
-    if not holder or not renewed:
+    holder, renewed = holder_of(lease), spec.get("renewTime")
+    if is_kueuewebs(holder) and cluster.is_mirrored:
+        request_push(cluster.name)
+    if not holder or not renewed or is_kueuewebs(holder):
         record_kueue(cluster, "", None, alive=False)
         return
     renewed_at = datetime.fromisoformat(renewed)

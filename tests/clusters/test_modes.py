@@ -16,7 +16,9 @@ from clusters.audit import audited_clusters
 from clusters.client import LEASES, NAMESPACES, PODS, ClusterError, connect
 from clusters.connection import client_for
 from clusters.jobs.registry import JOB_KINDS
-from clusters.sync.live_kueue import LEASE, NAMESPACE
+from clusters.leases import KUEUES_LEASE, KUEUES_NAMESPACE, holder_of
+from clusters.push.installation import identity
+from clusters.push.kueues_lease import KueuesLease
 from clusters.sync.watcher import Watcher
 from clusters.tasks import push_cluster
 from queues.models import Workload
@@ -110,7 +112,7 @@ def lease(renewed: str) -> dict[str, Any]:
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": LEASE, "namespace": NAMESPACE},
+        "metadata": {"name": KUEUES_LEASE, "namespace": KUEUES_NAMESPACE},
         "spec": spec,
     }
 
@@ -118,7 +120,7 @@ def lease(renewed: str) -> dict[str, Any]:
 def test_nothing_is_pushed_beside_a_kueue_that_decides(server: ServerThread) -> None:
     """J17: both started and stopped the same jobs, four times in eight seconds."""
     system = System(server)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KUEUES_NAMESPACE}}
     system.client.create(NAMESPACES, namespace)
     system.client.create(LEASES, lease(rfc3339(system.moment())))
     system.watcher.resync()
@@ -135,6 +137,56 @@ def test_nothing_is_pushed_beside_a_kueue_that_decides(server: ServerThread) -> 
     system.watcher.resync()
     system.cluster.refresh_from_db()
     assert system.push().pushed == 1
+    system.watcher.resync()
+    assert (system.watched().kueue_is_alive, system.watched().kueue_holder) == (False, ""), "our hold is no Kueue"
+
+
+def kueues_lease(system: System) -> dict[str, Any]:
+    found = system.client.get(LEASES, KUEUES_NAMESPACE, KUEUES_LEASE)
+    assert found is not None
+    return found
+
+
+def test_while_we_decide_kueues_lease_is_ours_and_given_back(server: ServerThread) -> None:
+    """A Kueue that is started by mistake found the lease free, led, and ended what we had started."""
+    system = System(server)
+    system.push()
+    assert system.client.get(LEASES, KUEUES_NAMESPACE, KUEUES_LEASE) is None, "there is no namespace of a Kueue"
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KUEUES_NAMESPACE}})
+    steady = [0.0]
+    ours = KueuesLease(identity(), lambda: steady[0])
+    assert ours.holds(system.cluster, system.client)
+    assert holder_of(kueues_lease(system)) == identity()
+    first = kueues_lease(system)["spec"]
+    assert first["leaseDurationSeconds"] == 24 * 3600, "a standby waits that long after we fall silent"
+    steady[0] += 11
+    assert ours.holds(system.cluster, system.client)
+    assert kueues_lease(system)["spec"]["acquireTime"] == first["acquireTime"]
+    assert kueues_lease(system)["spec"]["renewTime"] > first["renewTime"]
+
+    call_command("set_cluster", mode="observe")
+    push_cluster("default")
+    assert holder_of(kueues_lease(system)) == ""
+
+
+def test_a_kueue_that_leads_is_seen_before_the_watcher_looks(server: ServerThread) -> None:
+    system = System(server)
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KUEUES_NAMESPACE}})
+    system.client.create(LEASES, lease(rfc3339(system.moment())))
+    assert not KueuesLease(identity()).holds(system.cluster, system.client)
+    system.submit(gpu_job())
+    system.engine.run()
+    assert system.push().pushed == 0
+    assert holder_of(kueues_lease(system)) == "kueue-controller-manager-0"
+
+
+def test_kueues_configuration_says_where_its_lease_is(server: ServerThread) -> None:
+    system = System(server)
+    election = {"leaderElect": True, "resourceName": "own", "resourceNamespace": "kueue-here"}
+    system.cluster.configuration = {"leaderElection": election, "namespace": "kueue-there"}
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-here"}})
+    assert KueuesLease(identity()).holds(system.cluster, system.client)
+    assert holder_of(system.client.get(LEASES, "kueue-here", "own")) == identity()
 
 
 def test_a_cluster_without_kueue_has_no_lease_of_it(server: ServerThread) -> None:
@@ -145,7 +197,7 @@ def test_a_cluster_without_kueue_has_no_lease_of_it(server: ServerThread) -> Non
 def test_a_kueue_whose_clock_differs_lives_as_long_as_it_renews(server: ServerThread) -> None:
     """A Kueue an hour behind us was taken for dead, and we pushed beside it."""
     system = System(server)
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KUEUES_NAMESPACE}}
     system.client.create(NAMESPACES, namespace)
     system.client.create(LEASES, lease(rfc3339(system.moment() - timedelta(hours=1))))
     for _ in range(5):
@@ -153,7 +205,7 @@ def test_a_kueue_whose_clock_differs_lives_as_long_as_it_renews(server: ServerTh
         assert system.watched().kueue_is_alive
         system.advance(60)
         renewed = {"renewTime": rfc3339(system.moment() - timedelta(hours=1))}
-        system.client.patch(LEASES, NAMESPACE, LEASE, {"spec": renewed})
+        system.client.patch(LEASES, KUEUES_NAMESPACE, KUEUES_LEASE, {"spec": renewed})
     system.watcher.resync()
     system.advance(200)
     system.watcher.resync()
@@ -161,6 +213,6 @@ def test_a_kueue_whose_clock_differs_lives_as_long_as_it_renews(server: ServerTh
     again = Watcher(system.cluster, system.client, clock=system.now, steady=system.now)
     again.resync()
     assert not system.watched().kueue_is_alive, "another watcher knows that the lease is the one that was left behind"
-    system.client.patch(LEASES, NAMESPACE, LEASE, {"spec": {"holderIdentity": ""}})
+    system.client.patch(LEASES, KUEUES_NAMESPACE, KUEUES_LEASE, {"spec": {"holderIdentity": ""}})
     again.resync()
     assert (system.watched().kueue_is_alive, system.watched().kueue_holder) == (False, "")
