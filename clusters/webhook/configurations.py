@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from clusters.client import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
 from clusters.jobs.framework.job_kind import JobKind, Stopping
@@ -50,6 +51,16 @@ class Target:
         if self.authorities is not None:
             where["caBundle"] = base64.b64encode(self.authorities).decode()
         return where
+
+    def moved(self, config: JsonObject) -> JsonObject:
+        """A clientConfig that names a Service where we have a URL, or the other way round, with our address and under
+        the path that it had; any other as it is."""
+        ours, theirs = ("url", "service") if self.url else ("service", "url")
+        if theirs not in config:
+            return config
+        path = config["service"].get("path", "") if self.url else urlsplit(config["url"]).path
+        kept = {key: value for key, value in config.items() if key != theirs}
+        return {**kept, ours: self.client_config(path)[ours]}
 
     def _service(self, path: str) -> JsonObject:
         return {"namespace": self.namespace, "name": self.service, "port": self.port, "path": path}

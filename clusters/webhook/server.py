@@ -16,7 +16,7 @@ import uvicorn
 from django.db import DatabaseError, close_old_connections
 
 from accounts.heartbeat import touch_heartbeat
-from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject
+from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.application import Receive, Scope, Send
 from clusters.webhook.certificate_store import CertificateStore
@@ -86,9 +86,20 @@ class Registration:
             return
         target = replace(self._target, authorities=authorities)
         for kind, wanted in webhook_configurations(target):
+            self._move(kind, wanted["metadata"]["name"], target)
             self._client.apply(kind, wanted)
         if self._serves_kueue():
             self._convert(conversion(target))
+
+    def _move(self, kind: Kind, name: str, target: Target) -> None:
+        """Take the address away that another manager gave, such as the Service of a file that was applied: with ours
+        beside it, the API server refuses the object."""
+        there = self._client.get(kind, "", name)
+        webhooks = (there or {}).get("webhooks") or []
+        moved = [{**each, "clientConfig": target.moved(each.get("clientConfig") or {})} for each in webhooks]
+        if there is not None and moved != webhooks:
+            metadata = {"resourceVersion": there["metadata"]["resourceVersion"]}
+            self._client.patch(kind, "", name, {"metadata": metadata, "webhooks": moved})
 
     def _convert(self, wanted: JsonObject) -> None:
         """Tell the definitions with several versions who converts their objects."""

@@ -34,6 +34,7 @@ _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "volumeDevices": ("devicePath",),
     "volumeMounts": ("mountPath",),
     "volumes": ("name",),
+    "webhooks": ("name",),
 }
 _ABSENT: Any = object()
 _KEY_DEFAULTS = {"protocol": "TCP"}

@@ -8,7 +8,7 @@ from typing import Any
 from clusters.simulated.api.errors import bad_request, invalid
 from clusters.simulated.api.objects import JsonObject, annotations_of, condition, labels_of, name_of
 from clusters.simulated.api.pod_validation import validate_pod_spec
-from clusters.simulated.api.resources import Resource
+from clusters.simulated.api.resources import MUTATING, VALIDATING, Resource
 from scheduling.model.limit_range import with_api_defaults
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -91,6 +91,19 @@ def validate(resource: Resource, item: JsonObject) -> None:
         validate_pod_spec(resource.kind, name, "spec", item["spec"])
     elif resource.plural in ("jobs", "deployments", "replicasets"):
         _validate_workload(resource, item, name)
+    elif resource.plural in (MUTATING, VALIDATING):
+        for index, webhook in enumerate(item.get("webhooks") or ()):
+            _validate_client_config(resource, name, f"webhooks[{index}]", webhook)
+    elif resource.plural == "customresourcedefinitions":
+        webhook = ((item.get("spec") or {}).get("conversion") or {}).get("webhook")
+        if webhook:
+            _validate_client_config(resource, name, "spec.conversion.webhook", webhook)
+
+
+def _validate_client_config(resource: Resource, name: str, path: str, webhook: JsonObject) -> None:
+    config = webhook.get("clientConfig") or {}
+    if ("url" in config) == ("service" in config):
+        raise invalid(resource.kind, name, f"{path}.clientConfig", "exactly one of url or service is required")
 
 
 def _validate_metadata(resource: Resource, item: JsonObject, name: str) -> None:
