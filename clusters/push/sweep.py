@@ -76,6 +76,7 @@ from clusters.push.kueues_lease import keeps_kueue_waiting
 from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.serving import serve
+from clusters.push.set_pods import SetPods
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.manifests.pod_group import POD_GROUP
@@ -552,14 +553,16 @@ class _Sweep:
         return self._client.list(PODS, row.namespace, label_selector=selector, field_selector=LIVE_PODS).items
 
     def follow_pods(self, clock: Callable[[], float]) -> None:
-        """Bind pods that wait for us, and find evicted workloads without pods."""
+        """Label pods of StatefulSets, bind pods that wait for us, and find evicted workloads without pods."""
         with_jobs_held = Workload.objects.filter(
             cluster=self._cluster, job__isnull=False, quota_reserved_at__isnull=False
         ).exclude(status=WorkloadStatus.FINISHED)
-        if not with_jobs_held.exists():
+        of_sets = SetPods(self._cluster)
+        if not with_jobs_held.exists() and not of_sets.exist():
             return
         selector = f"{MANAGED_LABEL}=true"
         pods = self._credible(self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items)
+        of_sets.mark(self._client, pods)
         pods = handed_over(self._cluster, self._client, pods)
         self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
         self._confirm_stopped(pods)

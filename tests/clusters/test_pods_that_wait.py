@@ -18,6 +18,7 @@ from tests.clusters.system import System, queued
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+QUEUE = "kueue.x-k8s.io/queue-name"
 GATE = {"name": "kueueweb.io/placement"}
 
 
@@ -172,6 +173,35 @@ def test_a_stateful_set_that_begins_with_no_replicas_starts_when_it_is_scaled_up
     turns(system, 6)
     assert system.workload("db").status == WorkloadStatus.ADMITTED
     assert running(system) == ["db-0", "db-1"]
+
+
+def test_pods_of_a_stateful_set_have_its_queue_and_group_and_follow_another_queue(system: System) -> None:
+    kind = JOB_KINDS["StatefulSet"].resource
+    system.client.create(NAMESPACES, {"metadata": {"name": "team"}})
+    system.apply_text(
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: low}\nvalue: 1\n"
+    )
+    made = stateful_set(1)
+    made["metadata"]["labels"] = {QUEUE: "missing", "kueue.x-k8s.io/priority-class": "low"}
+    system.client.create(kind, made)
+    turns(system, 3)
+    workload = system.workload("db")
+    [pod] = system.pods()
+    metadata, named = pod["metadata"], workload.name
+    assert (workload.quota_reserved_at, running(system)) == (None, [])
+    assert metadata["labels"].items() >= {
+        QUEUE: "missing", "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/priority-class": "low",
+    }.items()  # fmt: skip
+    assert metadata["annotations"].items() >= {
+        "kueue.x-k8s.io/prebuilt-workload-name": named, "kueue.x-k8s.io/pod-group-name": named,
+        "kueue.x-k8s.io/pod-group-total-count": "1", "kueue.x-k8s.io/role-hash": "main",
+    }.items()  # fmt: skip
+    assert QUEUE not in system.client.list(kind).items[0]["spec"]["template"]["metadata"].get("labels", {})
+    system.client.patch(kind, "team", "db", {"metadata": {"labels": {QUEUE: "queue"}}})
+    turns(system, 6)
+    [pod] = system.pods()
+    assert (pod["metadata"]["labels"][QUEUE], running(system)) == ("queue", ["db-0"])
+    assert system.workload("db").uid == workload.uid
 
 
 def test_each_group_of_a_leader_worker_set_is_a_workload(system: System) -> None:
