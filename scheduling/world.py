@@ -518,7 +518,7 @@ class World:
         """Outcomes decided outside of a cycle since the last call, such as workloads that became inadmissible with
         an equal one. Large numbers come in several calls; None if there are none."""
         state = self._state
-        outcomes, state.out_of_cycle_outcomes = state.out_of_cycle_outcomes, []
+        outcomes, state.out_of_cycle_outcomes = [*state.out_of_cycle_outcomes.values()], {}
         outcomes += state.tell_equals()
         return CycleResult(state.cycle, outcomes=tuple(outcomes)) if outcomes else None
 

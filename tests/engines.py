@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 from django.db import connection
 
@@ -12,7 +14,10 @@ from queues.models import Workload
 from scheduler.leader.engine import Engine
 from scheduler.live.publisher import send_in_background
 from scheduler.store.batch import Batch
+from scheduler.store.row_index import RowIndex, placement_of
 from scheduler.store.saving import save
+from scheduling.model.placement import Placement
+from scheduling.world import World
 from tests.factories import START
 
 NOW = START.timestamp() + 1000
@@ -56,3 +61,39 @@ def statuses() -> dict[str, str]:
 
 def reasons() -> dict[str, str]:
     return dict(Workload.objects.values_list("name", "reason"))
+
+
+def read_anew(engine: Engine, now: float) -> tuple[World, RowIndex]:
+    """What a new leader knows."""
+    world = World(engine.world.configuration, engine.rows.vendors)
+    rows = RowIndex(engine.cluster_id, world)
+    rows.vendors = engine.rows.vendors
+    rows.load(now)
+    return world, rows
+
+
+def facts(world: World, rows: RowIndex) -> dict[str, Any]:
+    """What decisions follow from. Which workloads are inadmissible is not kept: a new leader considers each again."""
+    found: dict[str, Any] = {"draining": rows.draining, "nodes": rows.nodes, "ended": rows.ended}
+    found["second pass"] = set(world._state.second_pass)
+    found |= {"local queues": rows.local_queues, "cluster queues": rows.cluster_queues}
+    for key, entry in rows.workloads.items():
+        workload = world.workload(key)
+        assert workload is not None, key
+        stated = {field.name: getattr(workload, field.name) for field in fields(workload)}
+        row = {field.name: getattr(entry, field.name) for field in fields(entry)}
+        stated["placement"], row["placement"] = _pods(placement_of(workload)), _pods(entry.placement)
+        found |= {f"{key} {name}": value for name, value in stated.items()}
+        found |= {f"{key}'s row, {name}": value for name, value in row.items()}
+        found[f"{key}, next slice"] = rows.waiting_slice_of(key)
+    for name in world.cluster_queue_names():
+        view = world.cluster_queue_status(name)
+        waiting = {entry.workload for entry in world.pending(name)}
+        found[f"ClusterQueue {name}"] = (view.active, view.reserving, view.admitted, view.usage, waiting)
+    for place in rows.devices:
+        found["/".join(place)] = world.device_usage(*place)
+    return found
+
+
+def _pods(placement: Placement | None) -> set[tuple[object, ...]]:
+    return {(pod.pod_set, pod.replica, pod.node, pod.slices) for pod in placement.pods} if placement else set()

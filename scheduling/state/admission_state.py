@@ -91,12 +91,14 @@ class WorkloadTracker:
         cq = self._queue_for(info)
         if cq is None or cq.name != before.cluster_queue:
             return False
-        sticky = cq.queue.sticky == before.key
+        sticky, verdict = cq.queue.sticky == before.key, state.unstored_verdict(before, cq)
         state.dequeue(before)
         state.forget(before)
         state.insert(info)
         info.cluster_queue = cq.name
         cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
+        if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
+            state.refuse_out_of_cycle(info, cq, verdict)
         if sticky:
             cq.queue.sticky = info.key
         return True

@@ -289,8 +289,11 @@ class PendingQueue:
 
     def outcome(self, info: WorkloadInfo) -> Verdict | None:
         """The verdict in a workload's status, or the one that its status is about to get."""
-        untold = info.bucket.untold.get(info.key) if info.bucket is not None else None
-        return untold or info.outcome
+        return self.untold(info) or info.outcome
+
+    def untold(self, info: WorkloadInfo) -> Verdict | None:
+        """The verdict on an equal workload that a workload's status is about to get."""
+        return info.bucket.untold.get(info.key) if info.bucket is not None else None
 
     def said(self, info: WorkloadInfo) -> None:
         """Note that the reason in a workload's status changed."""
@@ -358,7 +361,7 @@ class PendingQueue:
             self.active_count -= bucket.size
 
     def _move(self, info: WorkloadInfo, state: QueueState) -> None:
-        untold = info.bucket.untold.get(info.key) if info.bucket is not None else None
+        untold = self.untold(info)
         self._remove(info)
         self._put(info, state)
         self._journal.note(self._take, info)

@@ -92,8 +92,9 @@ class State:
         """Per ClusterQueue, when to look again at workloads that may not preempt now (every candidate is protected,
         or they are paused)."""
         self.preemption_loops = PreemptionLoopGuard()
-        self.out_of_cycle_outcomes: list[Outcome] = []
-        """Outcomes decided outside of a cycle that nobody has drained yet."""
+        self.out_of_cycle_outcomes: dict[str, Outcome] = {}
+        """Outcomes decided outside of a cycle that are not drained yet, by workload. A workload that leaves takes its
+        outcome along: an undone batch puts back what it had drained, and the workload may end before the next one."""
         self.journal = Journal()
 
     # -- the journal ------------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class State:
             set(self.dirty_queues),
             set(self.waiting_for_devices),
             dict(self.second_pass),
-            list(self.out_of_cycle_outcomes),
+            dict(self.out_of_cycle_outcomes),
             dict(self.wake_at),
         )
 
@@ -255,6 +256,7 @@ class State:
 
     def _forget(self, info: WorkloadInfo) -> None:
         del self.workloads[info.key]
+        self.out_of_cycle_outcomes.pop(info.key, None)
         self.by_local_queue.get(info.queue_key, {}).pop(info.key, None)
 
     def _insert_again(self, info: WorkloadInfo) -> None:
@@ -290,7 +292,7 @@ class State:
         else:
             verdict = cq.queue.push_unless_inadmissible(info)
             if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
-                self.out_of_cycle_outcomes.append(self.refuse(info, cq.name, DecisionKind.INADMISSIBLE, *verdict))
+                self.refuse_out_of_cycle(info, cq, verdict)
         if cq.queue.active_count:
             self.ready[cq.name] = cq
 
@@ -394,6 +396,15 @@ class State:
         if queue is not None:
             queue.queue.said(info)
         return Outcome(info.key, cq, kind, reason, message, self.cycle)
+
+    def refuse_out_of_cycle(self, info: WorkloadInfo, cq: ClusterQueueState, verdict: Verdict) -> None:
+        """Record in a workload's status why it waits, and keep the outcome for the next batch."""
+        self.out_of_cycle_outcomes[info.key] = self.refuse(info, cq.name, DecisionKind.INADMISSIBLE, *verdict)
+
+    def unstored_verdict(self, info: WorkloadInfo, cq: ClusterQueueState) -> Verdict | None:
+        """The verdict on a waiting workload that its stored status does not have yet."""
+        outcome = self.out_of_cycle_outcomes.get(info.key)
+        return cq.queue.untold(info) if outcome is None else (outcome.reason, outcome.message)
 
     def refuse_equals(self, cq: ClusterQueueState, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[Outcome]:
         """Make all equal workloads inadmissible, and write the verdict to the first ones whose status has another

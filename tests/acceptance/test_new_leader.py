@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -22,11 +20,9 @@ from queues.models import ClusterQueue, LocalQueue, PodSet, ResourceFlavor, Work
 from queues.services import workloads
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.leader.engine import Engine
-from scheduler.store.row_index import RowIndex, placement_of
-from scheduling.model.placement import Placement
 from scheduling.model.vocabulary import AdmissionCheckStatus
-from scheduling.world import World
 from tests.acceptance.device_operations import Operations, make_queues
+from tests.engines import facts, read_anew
 from tests.factories import START, make_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -122,42 +118,6 @@ class Life(Operations):
     def remove(self) -> None:
         """A workload is deleted."""
         workloads.delete_workloads(self.cluster, self._some(), actor="alice", now=self.now)
-
-
-def read_anew(engine: Engine, now: float) -> tuple[World, RowIndex]:
-    """What a new leader knows."""
-    world = World(engine.world.configuration, engine.rows.vendors)
-    rows = RowIndex(engine.cluster_id, world)
-    rows.vendors = engine.rows.vendors
-    rows.load(now)
-    return world, rows
-
-
-def facts(world: World, rows: RowIndex) -> dict[str, Any]:
-    """What decisions follow from. Which workloads are inadmissible is not kept: a new leader considers each again."""
-    found: dict[str, Any] = {"draining": rows.draining, "nodes": rows.nodes, "ended": rows.ended}
-    found["second pass"] = set(world._state.second_pass)
-    found |= {"local queues": rows.local_queues, "cluster queues": rows.cluster_queues}
-    for key, entry in rows.workloads.items():
-        workload = world.workload(key)
-        assert workload is not None, key
-        stated = {field.name: getattr(workload, field.name) for field in fields(workload)}
-        row = {field.name: getattr(entry, field.name) for field in fields(entry)}
-        stated["placement"], row["placement"] = _pods(placement_of(workload)), _pods(entry.placement)
-        found |= {f"{key} {name}": value for name, value in stated.items()}
-        found |= {f"{key}'s row, {name}": value for name, value in row.items()}
-        found[f"{key}, next slice"] = rows.waiting_slice_of(key)
-    for name in world.cluster_queue_names():
-        view = world.cluster_queue_status(name)
-        waiting = {entry.workload for entry in world.pending(name)}
-        found[f"ClusterQueue {name}"] = (view.active, view.reserving, view.admitted, view.usage, waiting)
-    for place in rows.devices:
-        found["/".join(place)] = world.device_usage(*place)
-    return found
-
-
-def _pods(placement: Placement | None) -> set[tuple[object, ...]]:
-    return {(pod.pod_set, pod.replica, pod.node, pod.slices) for pod in placement.pods} if placement else set()
 
 
 @pytest.mark.parametrize("topology", [False, True], ids=["", "topology"])

@@ -13,6 +13,7 @@ from scheduling.model.quantity import NANOS
 from scheduling.model.resources import Transformation
 from scheduling.model.vocabulary import ConditionType, EvictionReason, TransformationStrategy
 from scheduling.model.workload import Workload
+from scheduling.run_until_idle import run_until_idle
 from tests.scheduling.world_helpers import (
     Builder,
     admissions,
@@ -206,6 +207,33 @@ def test_undo_forgets_workloads_that_came_since() -> None:
     builder.world.undo(point)
     assert builder.world.workload("team/w") is None
     assert builder.world.pending("q") == ()
+
+
+def test_undo_puts_back_no_outcome_of_a_workload_that_then_ends() -> None:
+    """A batch drains the verdict on an equal workload and is undone; before the next one the workload is deleted."""
+    builder = Builder().queue("q", {"default": 1}).pending("first", "q", 2)
+    settled(builder.world)
+    builder.pending("equal", "q", 2, at=1.0).pending("other", "q", 2, at=2.0)
+    point = builder.world.savepoint()
+    told = [outcome.workload for result in run_until_idle(builder.world, 1.0) for outcome in result.outcomes]
+    builder.world.undo(point)
+    assert told == ["team/equal", "team/other"]
+    builder.world.delete_workload("team/equal")
+    told = [outcome.workload for result in run_until_idle(builder.world, 1.0) for outcome in result.outcomes]
+    assert told == ["team/other"]
+
+
+def test_a_verdict_outlives_an_edit_of_the_workload_that_could_not_admit_it() -> None:
+    builder = Builder().queue("q", {"default": 1}).pending("first", "q", 2)
+    settled(builder.world)
+    equal = workload("equal", "q", 2, at=1.0)
+    builder.world.set_workload(equal, 1.0)
+    builder.world.set_workload(replace(equal, maximum_execution_time_seconds=60), 1.0)
+    told = [outcome.workload for result in run_until_idle(builder.world, 1.0) for outcome in result.outcomes]
+    assert told == ["team/equal"]
+    found = builder.world.workload("team/equal")
+    assert found is not None
+    assert found.conditions[ConditionType.QUOTA_RESERVED].reason == "ExceedsMaxQuota"
 
 
 def test_the_pending_view_is_in_the_order_of_the_queue() -> None:
