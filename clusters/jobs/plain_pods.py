@@ -26,7 +26,8 @@ from clusters.jobs.whole_objects import new_object
 from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
 
 KUEUE_FINALIZER: Final = MANAGED
-"""Kueue's webhook puts it on pods, so that none ends unseen. Our rows remember what became of a pod."""
+"""Kueue's webhook puts it on pods, so that none ends unseen. A pod of a group keeps it until another pod replaces it or
+the group ends (Kueue); of a pod alone, our row remembers what became of it."""
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:
@@ -45,6 +46,16 @@ def ended_by_itself(pod: Mapping[str, Any]) -> bool:
     states = [entry.get("state") or {} for entry in (pod.get("status") or {}).get("containerStatuses") or ()]
     ends = [(state.get("terminated") or {}).get("finishedAt") for state in states]
     return bool(ends) and all(end is not None and datetime.fromisoformat(end) < asked for end in ends)
+
+
+def is_kept_ended(pod: Mapping[str, Any]) -> bool:
+    """Whether only Kueue's finalizer keeps a pod that will not run again: it failed, or was deleted before it had a
+    node."""
+    metadata = pod["metadata"]
+    if KUEUE_FINALIZER not in (metadata.get("finalizers") or ()):
+        return False
+    failed = (pod.get("status") or {}).get("phase") == "Failed"
+    return failed or (bool(metadata.get("deletionTimestamp")) and not pod["spec"].get("nodeName"))
 
 
 def may_be_taken(pod: Mapping[str, Any]) -> bool:
@@ -87,7 +98,8 @@ def adopted_pod(pod: Mapping[str, Any], source: JobSource, workload: AdmittedWor
     """
     started = started_pod(replace(source, found_in_cluster=False, vendors=()), workload)["metadata"]
     own = {"labels": started["labels"], "annotations": started["annotations"]}
-    return {"metadata": {"uid": pod["metadata"]["uid"], **own, **_without_finalizer(pod)}}
+    released = {} if source.pod_set else _without_finalizer(pod)
+    return {"metadata": {"uid": pod["metadata"]["uid"], **own, **released}}
 
 
 def released_pod(pod: Mapping[str, Any]) -> JsonObject | None:

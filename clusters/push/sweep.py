@@ -41,7 +41,15 @@ from clusters.jobs.objects import (
     JobSource,
     uid_label,
 )
-from clusters.jobs.plain_pods import adopted_pod, changed_pod, given_back_pod, is_gated, released_pod, started_pod
+from clusters.jobs.plain_pods import (
+    adopted_pod,
+    changed_pod,
+    given_back_pod,
+    is_gated,
+    is_kept_ended,
+    released_pod,
+    started_pod,
+)
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.whole_objects import (
     as_made,
@@ -326,6 +334,8 @@ class _Sweep:
             self._stop_ending(source, row)
         elif withdrawn:
             self._withdraw(source, row)
+        elif row.status == WorkloadStatus.FINISHED and source.pod_set:
+            self._release(source)
         elif source.ended:
             return
         elif runs(row) and runs_elsewhere(row, self._elsewhere):
@@ -461,6 +471,8 @@ class _Sweep:
             case Stopping.DELETE:
                 if is_gated(there) and not there["metadata"].get("deletionTimestamp"):
                     self._give_back(source, there)
+                elif source.pod_set and source.found_in_cluster:
+                    self._delete_if_alive(there)  # its finalizer keeps it until another pod replaces it
                 else:
                     self._delete_pod(there)
             case Stopping.DELETE_PODS:
@@ -489,8 +501,19 @@ class _Sweep:
         release = released_pod(pod)
         if release is not None:
             self._client.patch(PODS, metadata["namespace"], metadata["name"], release)
+        self._delete_if_alive(pod)
+
+    def _delete_if_alive(self, pod: JsonObject) -> None:
+        metadata = pod["metadata"]
         if not metadata.get("deletionTimestamp"):
             self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _release(self, source: JobSource) -> None:
+        """Take Kueue's finalizer off a pod that its group needs no more."""
+        there = self._get(source)
+        release = released_pod(there) if there is not None and is_job_of(there, source) else None
+        if release is not None:
+            self._client.patch(PODS, source.namespace, source.name, release)
 
     def _suspend(self, kind: JobKind, row: Workload, there: JsonObject) -> None:
         """Suspend a job and restore its templates.
@@ -510,6 +533,9 @@ class _Sweep:
 
         A pod can only be stopped by deleting it, and one that never runs is of no use.
         """
+        if source.ended and source.found_in_cluster:
+            self._release(source)
+            return
         there = self._there(source)
         if source.kind.stopping is Stopping.DELETE:
             if there is not None:
@@ -595,7 +621,7 @@ class _Sweep:
             pods_stopped_at__isnull=True,
             pushed_sequence__gte=F("push_sequence"),
         ).exclude(status=WorkloadStatus.FINISHED)
-        alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in pods}
+        alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in pods if not is_kept_ended(pod)}
         stopped = [
             (row.namespace, row.name)
             for row in with_jobs(stopping).order_by("pk")

@@ -17,7 +17,7 @@ from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.client import ClusterClient, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
-from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
+from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, is_kept_ended, may_be_taken
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, row_key, tell_again
 from queues.manifests.job import JobManifest
@@ -182,7 +182,8 @@ class PodGroupSync(JobSync):
         there = {key for pod in present if _concerns_us(pod) for key in keys_of(pod)}
         unfinished = Workload.objects.filter(cluster=self._cluster).exclude(status=WorkloadStatus.FINISHED)
         told = unfinished.filter(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
-        rows = Job.objects.filter(cluster=self._cluster, kind=POD, phase="").filter(
+        pods = Job.objects.filter(cluster=self._cluster, kind=POD)
+        rows = pods.filter(Q(phase="") | Q(deletion_requested_at__isnull=False)).filter(
             Q(found_in_cluster=True, workloads__in=unfinished)
             | Q(found_in_cluster=True, group__workloads__in=unfinished)
             | Q(workloads__in=told, deletion_requested_at=None)
@@ -218,6 +219,8 @@ def _concerns_us(pod: JsonObject) -> bool:
 
 
 def _phase(pod: JsonObject) -> MemberPhase | None:
-    """How a pod ended by itself. A stopped pod has not ended."""
+    """How a pod of a group ended. A stopped pod of ours has not ended, since it is created again."""
+    if is_kept_ended(pod):
+        return MemberPhase.FAILED
     phase = _PHASES.get((pod.get("status") or {}).get("phase", ""))
     return phase if phase is not None and ended_by_itself(pod) else None

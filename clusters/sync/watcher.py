@@ -40,6 +40,7 @@ from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
 from clusters.sync.device_objects import DeviceObjectSync
+from clusters.sync.ended_namespaces import EndedNamespaceSync
 from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
 from clusters.sync.live_kueue import look_for_kueue
@@ -78,6 +79,7 @@ _Item = tuple[Kind, Listing | WatchEvent]
 _Sync = (
     NodeSync
     | ConfigurationSync
+    | EndedNamespaceSync
     | ReferenceSync
     | DeviceObjectSync
     | JobSync
@@ -128,7 +130,10 @@ class Watcher:
         references = {each: (ReferenceSync(self._cluster, each),) for kind in kinds for each in kind.refers_to}
         self._syncs: _Syncs = {
             NODES: (self._nodes,),
-            NAMESPACES: (ConfigurationSync(self._cluster, NAMESPACES),),
+            NAMESPACES: (
+                ConfigurationSync(self._cluster, NAMESPACES),
+                EndedNamespaceSync(self._cluster, self._client),
+            ),
             **{kind: (ConfigurationSync(self._cluster, kind),) for kind in LIMIT_KINDS},
             **references,
             **{kind: (DeviceObjectSync(self._cluster, kind),) for kinds in DEVICE_KINDS[:-1] for kind in kinds},

@@ -87,7 +87,7 @@ def test_a_group_waits_runs_has_a_pod_replaced_and_ends(system: System) -> None:
     assert set(DeviceAllocation.objects.values_list("replica", "device_uuid")) == devices
     turns(system, 4, 60)
     assert state(system) == ("Finished", "Succeeded")
-    assert Workload.objects.get(name="ring").message == "Pods succeeded: 3/3"
+    assert Workload.objects.get(name="ring").message == "Pods succeeded: 3/3."
     assert not DeviceAllocation.objects.exists()
 
 

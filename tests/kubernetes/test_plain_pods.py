@@ -29,7 +29,7 @@ def test_a_group_of_ours_runs_is_evicted_runs_again_and_ends(system: System) -> 
     system.until("its pods are gone", lambda: not system.pods() and not DeviceAllocation.objects.exists())
     release(system.cluster, [("team", "ring")], actor="alice")
     system.until("it is finished", lambda: ring().reason == "Succeeded")
-    assert ring().message == "Pods succeeded: 2/2"
+    assert ring().message == "Pods succeeded: 2/2."
 
 
 def test_a_gated_group_that_someone_else_made_is_taken_over(system: System) -> None:

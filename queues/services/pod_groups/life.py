@@ -81,6 +81,11 @@ class Member:
         return self.row.phase != MemberPhase.FAILED and self.row.deletion_requested_at is None
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether it failed and another pod has its place: it only waits to lose its finalizer."""
+        return self.row.phase == MemberPhase.FAILED and self.row.deletion_requested_at is not None
+
+    @property
     def _annotations(self) -> Mapping[str, str]:
         return (self.row.manifest.get("metadata") or {}).get("annotations") or {}
 
@@ -175,7 +180,7 @@ class _Refresh:
         self._workload = workload
         self._actor = actor
         self._now = now
-        self._members = members_of(group)
+        self._members = self._present()
         spec = group.manifest["spec"]
         self._total = int(spec["totalCount"])
         self._fast = bool(spec.get("fastAdmission"))
@@ -187,12 +192,20 @@ class _Refresh:
         if ended is not None:
             key = (self._workload.namespace, self._workload.name)
             record_finished(self._cluster, [key], *ended, actor=self._actor, now=self._now)
+            self._push()  # its pods lose their finalizers
             return
         if not is_composed(self._workload, self._total) or self._workload.quota_reserved_at is None:
             self._compose()
         self._remove_surplus()
         self._wait()
         self._reclaim()
+
+    def _present(self) -> list[Member]:
+        return [member for member in members_of(self._group) if not member.is_replaced]
+
+    def _push(self) -> None:
+        raise_push(Workload.objects.filter(pk=self._workload.pk))
+        request_push(self._cluster.name)
 
     def _live(self, role: str = "") -> list[Member]:
         return [member for member in self._members if member.counts and role in ("", member.role)]
@@ -204,7 +217,7 @@ class _Refresh:
                 return FinishedReason.OWNER_NOT_FOUND, "The group has no pods left"
             return None
         succeeded = sum(member.row.phase == MemberPhase.SUCCEEDED for member in self._members)
-        message = f"Pods succeeded: {succeeded}/{self._total}"
+        message = f"Pods succeeded: {succeeded}/{self._total}."
         if succeeded >= self._total and not self._serving:
             return FinishedReason.SUCCEEDED, message
         at_work = any(not member.row.phase for member in self._members)
@@ -234,27 +247,31 @@ class _Refresh:
         self._workload = Workload.objects.prefetch_related("pod_sets").get(pk=self._workload.pk)
 
     def _remove_surplus(self) -> None:
-        """Delete pods for which the group has no place, latest first, and failed pods that were replaced."""
-        if not is_composed(self._workload, self._total):
-            return
-        places = {pod_set.name: pod_set.count for pod_set in self._workload.pod_sets.all()}
+        """Delete pods for which the group has no place, latest first, and let failed pods go that were replaced, the
+        earliest first. Before the group is complete no failed pod is kept."""
+        failed = [member for member in self._members if member.row.phase == MemberPhase.FAILED]
         surplus: list[Member] = []
-        for member in self._live():
-            if places.get(member.role, 0) > 0:
-                places[member.role] -= 1
-            else:
-                surplus.append(member)
-        full = {role for role, left in places.items() if left == 0}
-        replaced = [m.row.pk for m in self._members if m.row.phase == MemberPhase.FAILED and m.role in full]
-        Job.objects.filter(pk__in=replaced).delete()
+        if is_composed(self._workload, self._total):
+            failed = []
+            places = {pod_set.name: pod_set.count for pod_set in self._workload.pod_sets.all()}
+            for role in dict.fromkeys(member.role for member in self._members):
+                live, count = self._live(role), places.get(role, 0)
+                surplus += live[count:]
+                ended = [each for each in self._members if each.row.phase == MemberPhase.FAILED and each.role == role]
+                failed += ended[: max(0, len(ended) + len(live) - count)]
+        self._leave(failed)
+        Job.objects.filter(pk__in=[member.row.pk for member in surplus]).update(deletion_requested_at=self._now)
         for member in surplus:
-            Job.objects.filter(pk=member.row.pk).update(deletion_requested_at=self._now)
             self._log("ExcessPodDeleted", f"Pod {member.row.name} exceeds the size of the group")
-        if surplus:
-            raise_push(Workload.objects.filter(pk=self._workload.pk))
-            request_push(self._cluster.name)
-        if surplus or replaced:
-            self._members = members_of(self._group)
+        if surplus or failed:
+            self._push()
+            self._members = self._present()
+
+    def _leave(self, failed: Sequence[Member]) -> None:
+        """Drop failed pods from the group. One that others made keeps its row until it has lost its finalizer."""
+        rows = Job.objects.filter(pk__in=[member.row.pk for member in failed])
+        rows.filter(found_in_cluster=False).delete()
+        rows.update(deletion_requested_at=self._now)
 
     def _wait(self) -> None:
         """Set WaitingForReplacementPods while pods are missing. The scheduler skips the workload meanwhile."""
@@ -267,8 +284,7 @@ class _Refresh:
                 event = "ErrWorkloadCompose" if incomplete else ConditionType.WAITING_FOR_REPLACEMENT_PODS
                 self._log(event, waiting[1], warning=True)
         elif before is not None:
-            message = "No pod of the group needs a replacement"
-            self._set_condition(ConditionStatus.FALSE, ReplacementPodsReason.PODS_READY, message)
+            self._set_condition(ConditionStatus.FALSE, ReplacementPodsReason.PODS_READY, "No pods need replacement")
 
     def _incomplete(self) -> tuple[str, str] | None:
         if is_composed(self._workload, self._total):
@@ -287,7 +303,7 @@ class _Refresh:
         evicted = self._condition(ConditionType.EVICTED)
         if evicted is not None:
             return evicted["reason"], evicted["message"]
-        return ReplacementPodsReason.PODS_FAILED, f"{absent} of {self._total} pods need a replacement"
+        return ReplacementPodsReason.PODS_FAILED, "Some Failed pods need replacement"
 
     def _reclaim(self) -> None:
         """Release what succeeded pods requested: Kueue's reclaimablePods."""

@@ -164,7 +164,7 @@ def test_what_succeeded_is_reclaimed_and_all_of_it_ends_the_group(apply: Apply) 
     assert PodSet.objects.get().reclaimable_count == 1
     end("b", MemberPhase.SUCCEEDED)
     row = Workload.objects.get()
-    assert (row.status, row.reason, row.message) == ("Finished", "Succeeded", "Pods succeeded: 2/2")
+    assert (row.status, row.reason, row.message) == ("Finished", "Succeeded", "Pods succeeded: 2/2.")
 
 
 def test_a_group_that_waits_for_no_other_pods_ends_when_none_is_at_work(apply: Apply) -> None:
@@ -174,7 +174,7 @@ def test_a_group_that_waits_for_no_other_pods_ends_when_none_is_at_work(apply: A
     assert Workload.objects.get().status == "Admitted"
     end("b", MemberPhase.SUCCEEDED)
     row = Workload.objects.get()
-    assert (row.status, row.reason, row.message) == ("Finished", "Failed", "Pods succeeded: 1/2")
+    assert (row.status, row.reason, row.message) == ("Finished", "Failed", "Pods succeeded: 1/2.")
 
 
 def test_a_serving_group_does_not_end_by_success(apply: Apply) -> None:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 _HOST = "kubernetes.io/hostname"
 _LOCK = "hami.io/mutex.lock"
+KEPT = f"{KUEUE}/managed"
 _GATES = [{"name": f"{KUEUE}/admission"}]
 
 
@@ -295,7 +296,7 @@ class TestFoundGroup:
         assert phases(found) == {"a": "Running", "b": "Running"}
         turns(found, 2, 60)
         row = found.workload()
-        assert (row.status, row.reason, row.message) == ("Finished", "Succeeded", "Pods succeeded: 2/2")
+        assert (row.status, row.reason, row.message) == ("Finished", "Succeeded", "Pods succeeded: 2/2.")
 
     def test_what_is_too_much_is_deleted_the_latest_first(self, found: System) -> None:
         for name in ("a", "b", "c"):
@@ -314,7 +315,8 @@ class TestFoundGroup:
         turns(found)
         release(found.cluster, [("team", "ring")], actor="alice")
         turns(found, 2)
-        assert (found.pods(), found.workload().status, waits()) == ([], "Pending", ("True", "Deactivated"))
+        assert phases(found) == {"a": "Failed", "b": "Failed"}
+        assert (found.workload().status, waits()) == ("Pending", ("True", "Deactivated"))
         for name in ("c", "d"):
             found.client.create(PODS, found_pod(name, group="ring", total=2))
         turns(found)
@@ -331,6 +333,52 @@ class TestFoundGroup:
         turns(found)
         assert (phases(found), found.workload().status) == ({"b": "Running", "c": "Running"}, "Admitted")
         assert not WorkloadEvent.objects.filter(reason="ExcessPodDeleted").exists()
+
+    def test_a_failed_pod_stays_until_another_one_replaces_it(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+        turns(found)
+        found.client.delete(PODS, "team", "a")
+        turns(found)
+        assert phases(found) == {"a": "Failed", "b": "Running"}
+        assert waits() == ("True", "PodsFailed")
+        found.client.create(PODS, found_pod("c", group="ring", total=2))
+        turns(found)
+        assert phases(found) == {"b": "Running", "c": "Running"}
+        assert waits() == ("False", "PodsReady")
+
+    def test_a_pod_that_is_deleted_before_it_had_a_node_is_replaced(self, found: System) -> None:
+        lock_nodes(found, f"{found.moment().isoformat()},default,other")
+        found.client.create(PODS, pod("other", schedulerName="hami-scheduler"))
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+        turns(found, 2, 1)
+        found.client.delete(PODS, "team", "a")
+        turns(found, 2, 1)
+        assert waits() == ("True", "PodsFailed")
+        found.client.create(PODS, found_pod("c", group="ring", total=2))
+        lock_nodes(found, None)
+        turns(found)
+        assert phases(found) == {"b": "Running", "c": "Running", "other": "Pending"}
+
+    def test_its_pods_lose_kueues_finalizer_when_it_ends(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2, run_seconds=60))
+        turns(found)
+        assert all(KEPT in (live["metadata"].get("finalizers") or ()) for live in found.pods())
+        turns(found, 3, 60)
+        assert phases(found) == {"a": "Succeeded", "b": "Succeeded"}
+        assert all(KEPT not in (live["metadata"].get("finalizers") or ()) for live in found.pods())
+
+    def test_it_ends_with_its_namespace(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+        turns(found)
+        found.client.delete(NAMESPACES, "", "team")
+        turns(found, 5)
+        assert found.client.get(NAMESPACES, "", "team") is None
+        row = found.workload()
+        assert row.status == "Finished"
 
     def test_it_follows_to_another_queue_when_all_its_pods_name_it(self, found: System) -> None:
         for name in ("a", "b"):
