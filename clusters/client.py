@@ -11,7 +11,7 @@ import contextlib
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -241,14 +241,24 @@ class ClusterClient:
             found |= {kind for kind in wanted[api_version] if kind.plural in served}
         return found
 
+    def kind_named(self, api_version: str, kind: str) -> Kind | None:
+        """The kind of that name in a group and version, as the server serves it; None if it does not."""
+        for entry in self._resources(api_version):
+            if entry["kind"] == kind and "/" not in entry["name"]:
+                return Kind(api_version, kind, entry["name"], namespaced=bool(entry["namespaced"]))
+        return None
+
     def _plurals(self, api_version: str) -> set[str]:
+        return {entry["name"] for entry in self._resources(api_version)}
+
+    def _resources(self, api_version: str) -> Sequence[JsonObject]:
         """What a group serves. While a definition is being installed, the group is listed and not there yet."""
         root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
         try:
-            return {entry["name"] for entry in self._json("GET", root).get("resources") or ()}
+            return self._json("GET", root).get("resources") or ()
         except ClusterError as error:
             if error.not_found:
-                return set()
+                return ()
             raise
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:

@@ -7,17 +7,19 @@ from typing import Final
 
 from django.conf import settings
 
+from accounts.kinds.process_settings import request_rate
 from accounts.models import Cluster
 from clusters.client import ClusterClient, TokenBucket, connect
 
 _lock: Final = threading.Lock()
-_clients: Final[dict[tuple[str, bool], ClusterClient]] = {}
+_clients: Final[dict[tuple[str, bool, float, float], ClusterClient]] = {}
 
 
 def client_for(cluster: Cluster, *, read_only: bool = False) -> ClusterClient:
     """The client for the row's server_url, else for KUBERNETES_API_URL, else for the process's own configuration.
 
-    It refuses to write where another scheduler decides. Raises ClusterUnreachable if no server is configured.
+    It is as fast as the Configuration's clientConnection says, else as the settings do. It refuses to write where
+    another scheduler decides. Raises ClusterUnreachable if no server is configured.
     """
     return _client(cluster, read_only=read_only or cluster.is_mirrored)
 
@@ -28,9 +30,10 @@ def writing_client_for(cluster: Cluster) -> ClusterClient:
 
 
 def _client(cluster: Cluster, *, read_only: bool) -> ClusterClient:
-    key = cluster.server_url or settings.KUBERNETES_API_URL, read_only
+    settled = float(settings.KUBERNETES_REQUESTS_PER_SECOND), float(settings.KUBERNETES_REQUEST_BURST)
+    rate, burst = request_rate(cluster.configuration, *settled)
+    key = cluster.server_url or settings.KUBERNETES_API_URL, read_only, rate, burst
     with _lock:
         if key not in _clients:
-            rate = float(settings.KUBERNETES_REQUESTS_PER_SECOND)
-            _clients[key] = connect(key[0], TokenBucket(rate, settings.KUBERNETES_REQUEST_BURST), read_only=key[1])
+            _clients[key] = connect(key[0], TokenBucket(rate, burst), read_only=key[1])
         return _clients[key]

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from accounts.kinds import feature_gates
 from accounts.kinds.device_classes import read_device_class_mappings
+from accounts.kinds.feature_gates import COUNTERS_INTEGRATED, DEPENDENCIES, GATES, SPARK_APPLICATIONS, is_on
 from accounts.kinds.frameworks import read_frameworks
+from accounts.kinds.metrics_settings import read_metrics
+from accounts.kinds.process_settings import read_process_settings
 from accounts.kinds.selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason, read_metadata
 from scheduling.manifest.field_reader import suggestion
@@ -26,17 +28,12 @@ STRATEGY_LISTS: Final = (
     ["LessThanInitialShare"],
     ["LessThanOrEqualToFinalShare", "LessThanInitialShare"],
 )
-_ABOUT_KUEUES_PROCESS: Final = (
-    "namespace", "health", "metrics", "webhook", "leaderElection", "controller", "clientConnection", "tls",
-    "internalCertManagement", "visibilityServer", "queueVisibility", "gracefulShutDown", "cacheNamespace", "syncPeriod",
-    "pprofBindAddress",
-)  # fmt: skip
 _REMOVE_IT: Final = "Remove it."
 DISPATCHERS: Final = (
     "kueue.x-k8s.io/multikueue-dispatcher-all-at-once", "kueue.x-k8s.io/multikueue-dispatcher-incremental",
 )  # fmt: skip
 _MULTIKUEUE_WITHOUT: Final[Mapping[str, str]] = {
-    "externalFrameworks": "jobs of kinds that are not known here are not managed",
+    "externalFrameworks": "jobs of kinds that are not known here are not sent to other clusters",
     "clusterProfile": "a clusterProfileRef names a cluster that is known here",
 }
 
@@ -49,11 +46,12 @@ class _Version(StrEnum):
 def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
     """The Configuration in its v1beta2 form, with apiVersion and kind: blocks that v1beta1 switches off are left out.
 
-    What has no effect here is kept, with a warning.
+    Each field acts, or is refused by its name; the sizes of Kueue's own Deployment are taken as they are.
     """
     read_metadata(top, namespaced=False, nameless=True)
-    _warn_of_fields_without_effect(top)
     old = version == _Version.V1BETA1
+    read_process_settings(top, old=old)
+    read_metrics(top)
     _read_integrations(top, old)
     top.boolean("manageJobsWithoutQueueName")
     selector = read_label_selector(top, "managedJobsNamespaceSelector")
@@ -86,46 +84,35 @@ def write_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "Configuration"} | dict(configuration)
 
 
-def _warn_of_fields_without_effect(top: FieldReader) -> None:
-    top.ignore(*_ABOUT_KUEUES_PROCESS)
-    about_process = [key for key in _ABOUT_KUEUES_PROCESS if top.has(key)]
-    if about_process:
-        top.report.warn(
-            top.path, f"{', '.join(about_process)}: has no effect, it is about Kueue's own process. {_REMOVE_IT}"
-        )
-
-
 def _read_feature_gates(top: FieldReader) -> None:
     gates = top.fields("featureGates")
     if gates is None:
         return
-    for gate in gates.content:
-        if gate not in feature_gates.KNOWN:
-            gates.error(
-                gate,
-                "is not a feature gate of Kueue",
-                suggestion(gate, feature_gates.KNOWN),
-                MistakeReason.NOT_SUPPORTED,
-            )
+    for name in gates.content:
+        gate = GATES.get(name)
+        if gate is None:
+            rule = "is not a feature gate of Kueue"
+            gates.error(name, rule, suggestion(name, GATES), MistakeReason.NOT_SUPPORTED)
             continue
-        gates.boolean(gate)
-        if gate not in feature_gates.HONOURED:
-            gates.warn(gate, f"has no effect: what it switches is decided here once and for all. {_REMOVE_IT}")
+        on, above = gates.boolean(name, default=gate.default), DEPENDENCIES.get(name)
+        above_is_on = above is None or is_on(top.content, above)
+        if on and gates.has(name) and not above_is_on:
+            gates.error(name, f"requires {above}, which is off", f"Switch {above} on as well.", MistakeReason.REQUIRED)
+        elif above_is_on and not gate.allows(on=on):
+            word, other = ("true", "false") if on else ("false", "true")
+            rule = f"Unsupported value: {word}: what it switches is always {'off' if on else 'on'} here"
+            gates.error(name, rule, f"Write {other}, or remove it.", MistakeReason.NOT_SUPPORTED)
 
 
 def _read_integrations(top: FieldReader, old: bool) -> None:
     block = top.fields("integrations")
     if block is None:
         return
-    read_frameworks(block)
-    for key, instead in (
-        ("externalFrameworks", f"jobs of kinds that are not known here are not managed. {_REMOVE_IT}"),
-        ("labelKeysToCopy", f"a workload gets no labels of its job. {_REMOVE_IT}"),
-    ):
-        if block.texts(key, syntax=qualified_name if key == "labelKeysToCopy" else None):
-            block.warn(key, f"has no effect: {instead}")
-    if old:
-        block.ignore("podOptions")
+    read_frameworks(block, with_spark=is_on(top.content, SPARK_APPLICATIONS))
+    block.texts("labelKeysToCopy", syntax=qualified_name)
+    if old and block.take("podOptions"):
+        rule = "Unsupported value: newer versions have dropped it"
+        block.error("podOptions", rule, "Use managedJobsNamespaceSelector.", MistakeReason.NOT_SUPPORTED)
     block.close()
 
 
@@ -205,7 +192,7 @@ def _read_resources(top: FieldReader) -> None:
             if outputs:
                 outputs.quantity(resource)
         item.close()
-    read_device_class_mappings(block)
+    read_device_class_mappings(block, counts=is_on(top.content, COUNTERS_INTEGRATED))
     block.close()
 
 
@@ -242,7 +229,8 @@ def _read_multikueue(top: FieldReader) -> None:
         incremental.close()
     for key in ("externalFrameworks", "clusterProfile"):
         if block.take(key):
-            block.warn(key, f"has no effect: {_MULTIKUEUE_WITHOUT[key]}. {_REMOVE_IT}")
+            rule = f"Unsupported value: {_MULTIKUEUE_WITHOUT[key]}"
+            block.error(key, rule, _REMOVE_IT, MistakeReason.NOT_SUPPORTED)
     block.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from accounts.kinds.feature_gates import COUNTERS_INTEGRATED
 from scheduling.devices.claims.cel import CelError, compile_selector
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.syntax import dns_label, dns_subdomain, qualified_name
@@ -23,15 +24,16 @@ class _Known:
         self.counters_of: dict[str, set[str]] = {}
 
 
-def read_device_class_mappings(block: FieldReader) -> None:
-    """Check the mappings by Kueue's rules. They are kept as they were written."""
+def read_device_class_mappings(block: FieldReader, *, counts: bool) -> None:
+    """Check the mappings by Kueue's rules. They are kept as they were written. `counts`: the feature gate by which
+    counters are counted is on."""
     known = _Known()
     for item in block.items("deviceClassMappings", max_items=_MAX_MAPPINGS):
         name = item.text("name", required=True, max_length=_MAX_NAME, syntax=qualified_name)
         if name in known.names:
             item.error("name", "Duplicate value", "Join their deviceClassNames.", MistakeReason.DUPLICATE)
         known.names.add(name)
-        counters = _read_sources(item)
+        counters = _read_sources(item, counts=counts)
         classes = item.texts("deviceClassNames", min_items=1, max_items=_MAX_CLASSES, syntax=qualified_name)
         _check_classes(item, name, classes, counters[0] if counters else "", known)
         item.close()
@@ -55,7 +57,7 @@ def _check_classes(item: FieldReader, name: str, classes: list[str], counter: st
             counters.add(counter)
 
 
-def _read_sources(item: FieldReader) -> list[str]:
+def _read_sources(item: FieldReader, *, counts: bool) -> list[str]:
     """The counters that a mapping counts instead of devices."""
     counters = []
     for source in item.items("sources"):
@@ -73,6 +75,9 @@ def _read_sources(item: FieldReader) -> list[str]:
                 source.require("counter", "Set exactly one source type per entry.")
             source.close()
             continue
+        if not counts:
+            rule = f"counter sources require the feature gate {COUNTERS_INTEGRATED}, which is off"
+            source.error("counter", rule, "Switch it on, or count devices.", MistakeReason.FORBIDDEN)
         counters.append(counter.text("name", required=True, syntax=dns_label))
         counter.text("driver", required=True, max_length=_MAX_DRIVER, syntax=dns_subdomain)
         selector = counter.required_fields("deviceSelector")

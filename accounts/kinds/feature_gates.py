@@ -1,6 +1,9 @@
-"""Kueue's feature gates and two of ours: the ones that are read here, and those whose subject is decided for good."""
+"""Kueue's feature gates and two of ours: their defaults, what depends on what, and which way each may be set here."""
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
 
 BALANCED_PLACEMENT: Final = "TASBalancedPlacement"
 
@@ -13,37 +16,124 @@ PLACE_ALL_PODS: Final = "PlaceAllPods"
 
 CLAIMS_INTEGRATED: Final = "KueueDRAIntegration"
 CLAIMS_REJECTED: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
+COUNTERS_INTEGRATED: Final = "KueueDRAIntegrationPartitionableDevices"
 
-HONOURED: Final = frozenset({
-    BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE, PLACE_ALL_PODS, CLAIMS_INTEGRATED,
-    CLAIMS_REJECTED,
-})  # fmt: skip
+ADMISSION_FAIR_SHARING: Final = "AdmissionFairSharing"
+ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
+CUSTOM_METRIC_LABELS: Final = "CustomMetricLabels"
+DEFAULT_PRIORITY_CLASS: Final = "WorkloadPriorityClassDefaulting"
+DISPATCH_IN_ORDER: Final = "MultiKueueIncrementalDispatcherRespectConfigOrder"
+DISPATCH_STEPS: Final = "MultiKueueIncrementalDispatcherConfig"
+FLAVOR_FUNGIBILITY: Final = "FlavorFungibility"
+LOCAL_QUEUE_METRICS: Final = "LocalQueueMetrics"
+METRIC_OF_CREATION: Final = "MetricForWorkloadCreationLatency"
+METRICS_OF_COHORTS: Final = "MetricsForCohorts"
+PARTIAL_ADMISSION: Final = "PartialAdmission"
+PREEMPT_WITHIN_NOMINAL: Final = "FairSharingPreemptWithinNominal"
+PREFER_NON_BORROWING: Final = "FairSharingPrioritizeNonBorrowing"
+PRIORITY_BOOST: Final = "PriorityBoost"
+PRIORITY_SORTING: Final = "PrioritySortingWithinCohort"
+QUOTA_CHECK_STRATEGY: Final = "QuotaCheckStrategy"
+RECLAIMABLE_PODS: Final = "ReclaimablePods"
+SPARK_APPLICATIONS: Final = "SparkApplicationIntegration"
 
-KNOWN: Final = HONOURED | frozenset((
-    "AdmissionFairSharing", "AdmissionGatedBy", "AssignQueueLabelsForPods", "CleanupProvisioningRequestsOnEviction",
-    "ConcurrentAdmission", "CustomMetricLabels", "DeferRayServiceFinalizationForRedisCleanup",
-    "DisableWaitForPodsReady", "ElasticJobsViaWorkloadSlices", "ElasticJobsViaWorkloadSlicesWithTAS",
-    "FailureRecoveryPolicy", "FairSharingPreemptWithinNominal", "FairSharingPrioritizeNonBorrowing",
-    "FastQuotaReleaseInPodIntegration", "FinishOrphanedWorkloads", "FlavorFungibility",
-    "FlavorFungibilityPreserveScanProgress", "KueueDRAIntegration", "KueueDRAIntegrationConsumableCapacity",
-    "KueueDRAIntegrationExtendedResource", "KueueDRAIntegrationPartitionableDevices",
-    "KueueDRARejectWorkloadsWhenDRADisabled", "LWSImmutableGroupSize", "LocalQueueMetrics",
-    "ManagedJobsNamespaceSelectorAlwaysRespected", "MetricForWorkloadCreationLatency", "MetricsForCohorts",
-    "MultiKueue", "MultiKueueAdaptersForCustomJobs", "MultiKueueClusterProfile",
-    "MultiKueueIncrementalDispatcherConfig", "MultiKueueIncrementalDispatcherRespectConfigOrder",
-    "MultiKueueKubeConfigPathValidation", "MultiKueueManagerQuotaAutomation", "MultiKueueOrchestratedPreemption",
-    "MultiKueueRemoteSpecSync", "PartialAdmission", "PodIntegrationValidateGroupOwner",
-    "PrioritizePreemptorWorkloads", "PriorityBoost", "PrioritySortingWithinCohort", "QuotaCheckStrategy",
-    "ReclaimablePods", "RecomputeAssignmentUponPreemptionTargetsOverlap", "RejectUpdatesToCQWithInvalidOnFlavors",
-    "RemoveFinalizersWithStrictPatch", "SchedulerLibraryIntegration", "SchedulingEquivalenceHashing",
-    "ShortWorkloadNames", "SkipAncestorCheckForDeletedWorkloads", "SkipReassignmentForPodOwnedWorkloads",
-    "SparkApplicationIntegration", "TASAssignmentsEncodingByHostnamePrefix", "TASBalancedPlacement",
-    "TASCacheNodeMatchResults", "TASCacheTopologyTree", "TASCachingRemainingResources", "TASFailedNodeReplacement",
-    "TASFailedNodeReplacementFailFast", "TASHandleOverlappingFlavors", "TASMultiLayerTopology", "TASProfileMixed",
-    "TASRecomputeAssignmentWithinSchedulingCycle", "TASReplaceNodeDueToNotReadyOverFixedTime",
-    "TASReplaceNodeOnNodeTaints", "TASReplaceNodeOnPodTermination", "TASRespectNodeAffinityPreferred",
-    "TASValidateWorkloadSliceSize", "TLSOptions", "TopologyAwareScheduling", "UnadmittedWorkloadsExplicitStatus",
-    "UnadmittedWorkloadsObservability", "ValidateRayAndSparkJobUpdates", "VectorizedResourceRequests",
-    "VisibilityOnDemand", "WorkloadIdentifierAnnotations", "WorkloadPriorityClassDefaulting",
-    "WorkloadRequestUseMergePatch", "WorkloadValidateResourcesAreNonNegative", "WorkloadValidationForPodSetMetadata",
-))  # fmt: skip
+
+class Standing(Enum):
+    """Which way a gate may be set here."""
+
+    SWITCHES = "switches"
+    """Either way, and each acts as in Kueue."""
+    ALWAYS_ON = "always on"
+    """What it switches can't be switched off here."""
+    ALWAYS_OFF = "always off"
+    """What it switches does not exist here."""
+    INTERNAL = "internal"
+    """Either way: it says how Kueue's own program works inside, or permits a field that says for itself what acts."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGate:
+    """A gate: whether Kueue has it on by default, and which way it may be set here."""
+
+    default: bool
+    standing: Standing
+
+    def allows(self, *, on: bool) -> bool:
+        """Whether the gate may be set this way."""
+        if self.standing is Standing.ALWAYS_ON:
+            return on
+        return not on or self.standing is not Standing.ALWAYS_OFF
+
+
+def _gates(standing: Standing, *, on: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict[str, FeatureGate]:
+    """`on`, `off`: the gates that are so by default."""
+    return {name: FeatureGate(name in on, standing) for name in (*on, *off)}
+
+
+GATES: Final[Mapping[str, FeatureGate]] = {
+    **_gates(
+        Standing.SWITCHES,
+        on=(
+            ADMISSION_FAIR_SHARING, ADMISSION_GATED_BY, CLAIMS_INTEGRATED, CLAIMS_REJECTED, COUNTERS_INTEGRATED,
+            DEFAULT_PRIORITY_CLASS, DISPATCH_IN_ORDER, DISPATCH_STEPS, FLAVOR_FUNGIBILITY, LOCAL_QUEUE_METRICS,
+            METRICS_OF_COHORTS, METRIC_OF_CREATION, PARTIAL_ADMISSION, PLACE_ALL_PODS, PREEMPT_WITHIN_NOMINAL,
+            PREFER_NON_BORROWING, PRIORITY_SORTING, QUOTA_CHECK_STRATEGY, RECLAIMABLE_PODS,
+        ),
+        off=(
+            BALANCED_PLACEMENT, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY, PRIORITY_BOOST,
+            SPARK_APPLICATIONS, STRICT_KUEUE_LIFECYCLE,
+        ),
+    ),
+    **_gates(
+        Standing.ALWAYS_ON,
+        on=(
+            "AssignQueueLabelsForPods", "CleanupProvisioningRequestsOnEviction",
+            "DeferRayServiceFinalizationForRedisCleanup", "ElasticJobsViaWorkloadSlices", "FinishOrphanedWorkloads",
+            "FlavorFungibilityPreserveScanProgress", "KueueDRAIntegrationExtendedResource", "LWSImmutableGroupSize",
+            "ManagedJobsNamespaceSelectorAlwaysRespected", "MultiKueue", "MultiKueueKubeConfigPathValidation",
+            "MultiKueueRemoteSpecSync", "PodIntegrationValidateGroupOwner",
+            "RecomputeAssignmentUponPreemptionTargetsOverlap", "SkipReassignmentForPodOwnedWorkloads",
+            "TASFailedNodeReplacement", "TASFailedNodeReplacementFailFast", "TASHandleOverlappingFlavors",
+            "TASMultiLayerTopology", "TASProfileMixed", "TASRecomputeAssignmentWithinSchedulingCycle",
+            "TASReplaceNodeOnNodeTaints", "TASReplaceNodeOnPodTermination", "TASValidateWorkloadSliceSize",
+            "TLSOptions", "TopologyAwareScheduling", "UnadmittedWorkloadsObservability",
+            "ValidateRayAndSparkJobUpdates", "VisibilityOnDemand", "WorkloadIdentifierAnnotations",
+            "WorkloadValidateResourcesAreNonNegative", "WorkloadValidationForPodSetMetadata",
+        ),
+    ),
+    **_gates(
+        Standing.ALWAYS_OFF,
+        on=("MultiKueueAdaptersForCustomJobs",),
+        off=(
+            "ElasticJobsViaWorkloadSlicesWithTAS", "FailureRecoveryPolicy", "FastQuotaReleaseInPodIntegration",
+            "KueueDRAIntegrationConsumableCapacity", "MultiKueueClusterProfile", "MultiKueueOrchestratedPreemption",
+            "PrioritizePreemptorWorkloads", "RejectUpdatesToCQWithInvalidOnFlavors", "SchedulerLibraryIntegration",
+            "ShortWorkloadNames", "TASReplaceNodeDueToNotReadyOverFixedTime", "TASRespectNodeAffinityPreferred",
+            "UnadmittedWorkloadsExplicitStatus",
+        ),
+    ),
+    **_gates(
+        Standing.INTERNAL,
+        on=(
+            "RemoveFinalizersWithStrictPatch", "SchedulingEquivalenceHashing", "SkipAncestorCheckForDeletedWorkloads",
+            "TASAssignmentsEncodingByHostnamePrefix", "TASCacheNodeMatchResults", "TASCacheTopologyTree",
+            "TASCachingRemainingResources", "VectorizedResourceRequests",
+        ),
+        off=("ConcurrentAdmission", "MultiKueueManagerQuotaAutomation", "WorkloadRequestUseMergePatch"),
+    ),
+}  # fmt: skip
+
+DEPENDENCIES: Final[Mapping[str, str]] = {
+    COUNTERS_INTEGRATED: CLAIMS_INTEGRATED,
+    "FlavorFungibilityPreserveScanProgress": FLAVOR_FUNGIBILITY,
+    "KueueDRAIntegrationExtendedResource": CLAIMS_INTEGRATED,
+}
+"""The gates that are on only together with another one that may be switched off here."""
+
+
+def is_on(configuration: Mapping[str, Any], gate: str) -> bool:
+    """Whether a gate is on in a stored Configuration. Without the gate that it depends on it is off."""
+    above = DEPENDENCIES.get(gate)
+    value = (configuration.get("featureGates") or {}).get(gate)
+    wanted = GATES[gate].default if value is None else value is True
+    return wanted and (above is None or is_on(configuration, above))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from accounts.kinds.feature_gates import SPARK_APPLICATIONS
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import suggestion
 
 POD: Final = "pod"
 _OF_GATED_PODS: Final = frozenset({"deployment", "leaderworkerset.x-k8s.io/leaderworkerset", "statefulset"})
-"""Kinds whose pods are gated instead of the job. Without `pod` nothing would gate them."""
+"""Kinds whose pods are gated instead of the job: each of them enables `pod` too, which gates them."""
+SPARK: Final = "sparkoperator.k8s.io/sparkapplication"
 FRAMEWORKS: Final = _OF_GATED_PODS | frozenset(
     {
         POD,
@@ -25,7 +27,7 @@ FRAMEWORKS: Final = _OF_GATED_PODS | frozenset(
         "ray.io/raycluster",
         "ray.io/rayjob",
         "ray.io/rayservice",
-        "sparkoperator.k8s.io/sparkapplication",
+        SPARK,
         "trainer.kubeflow.org/trainjob",
         "workload.codeflare.dev/appwrapper",
     }
@@ -42,9 +44,27 @@ def framework_name(api_version: str, kind: str) -> str:
 
 def is_enabled(configuration: Mapping[str, Any], api_version: str, kind: str) -> bool:
     """Whether jobs of a kind are managed. Without a list all of them are, and what is no framework always is."""
-    frameworks = (configuration.get("integrations") or {}).get("frameworks")
-    name = framework_name(api_version, kind)
-    return not frameworks or name not in FRAMEWORKS or name in frameworks
+    name, enabled = framework_name(api_version, kind), enabled_frameworks(configuration)
+    return not enabled or name not in FRAMEWORKS or name in enabled
+
+
+def enabled_frameworks(configuration: Mapping[str, Any]) -> frozenset[str]:
+    """The frameworks that a Configuration lists, and `pod` where one of them needs it; empty: all of them."""
+    listed = frozenset((configuration.get("integrations") or {}).get("frameworks") or ())
+    return listed | {POD} if listed & _OF_GATED_PODS else listed
+
+
+def external_kinds(configuration: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """The kinds, by apiVersion and kind, whose jobs other controllers manage with Workloads of their own."""
+    listed = (configuration.get("integrations") or {}).get("externalFrameworks") or ()
+    return frozenset(kind for name in listed if (kind := _external_kind(name)) is not None)
+
+
+def _external_kind(name: str) -> tuple[str, str] | None:
+    """`Job.v1.example.com` -> `example.com/v1` and `Job`."""
+    kind, _, rest = name.partition(".")
+    version, _, group = rest.partition(".")
+    return (f"{group}/{version}", kind) if kind and version and group else None
 
 
 def disabled_mistake(configuration: Mapping[str, Any], api_version: str, kind: str) -> tuple[str, str]:
@@ -57,17 +77,26 @@ def disabled_mistake(configuration: Mapping[str, Any], api_version: str, kind: s
 
 def disabled_frameworks(configuration: Mapping[str, Any]) -> list[str]:
     """Those that the list leaves out."""
-    frameworks = (configuration.get("integrations") or {}).get("frameworks")
-    return sorted(FRAMEWORKS - set(frameworks)) if frameworks else []
+    enabled = enabled_frameworks(configuration)
+    return sorted(FRAMEWORKS - enabled) if enabled else []
 
 
-def read_frameworks(block: FieldReader) -> None:
-    """Notes what is wrong with the list."""
-    names = block.texts("frameworks") or []
-    for name in names:
+def read_frameworks(block: FieldReader, *, with_spark: bool) -> None:
+    """Notes what is wrong with the lists. `with_spark`: the gate SparkApplicationIntegration is on."""
+    for name in block.texts("frameworks"):
         if name not in FRAMEWORKS:
             remedy = suggestion(name, sorted(FRAMEWORKS))
             block.error("frameworks", f'Unsupported value: "{name}"', remedy, MistakeReason.NOT_SUPPORTED)
-        elif name in _OF_GATED_PODS and POD not in names:
-            rule = f'"{name}" requires "{POD}" as well, which gates its pods'
-            block.error("frameworks", rule, f'Add "{POD}".', MistakeReason.REQUIRED)
+        elif name == SPARK and not with_spark:
+            rule = f'"{name}" requires the feature gate {SPARK_APPLICATIONS}, which is off'
+            block.error("frameworks", rule, f"Set featureGates.{SPARK_APPLICATIONS} to true.", MistakeReason.REQUIRED)
+    known = {name.lower() for name in FRAMEWORKS}
+    for name in block.texts("externalFrameworks"):
+        kind = _external_kind(name)
+        if kind is None:
+            block.error(
+                "externalFrameworks", f'"{name}" must be Kind.version.group.com', "Write it like Foo.v1.example.com."
+            )
+        elif framework_name(*kind) in known:
+            rule = f'Duplicate value: "{name}" is managed here, by frameworks'
+            block.error("externalFrameworks", rule, "Remove it from one of the two.", MistakeReason.DUPLICATE)

@@ -10,10 +10,12 @@ from typing import Final
 from accounts.models import Cluster
 from clusters.client import NAMESPACES, REPLICA_SETS, ClusterClient, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
+from clusters.served.kueue_kinds import KUEUE_KINDS
 from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, WorkloadPriorityClass
 from queues.services.cluster_objects import StoredObjects
 
 _MAX_CACHED: Final = 10_000
+_PRIORITY_CLASSES: Final = KUEUE_KINDS["WorkloadPriorityClass"][0]
 _LIVE: Final[Mapping[str, Kind]] = {
     **{kind.kind: kind.resource for kind in JOB_KINDS.values()},
     NAMESPACES.kind: NAMESPACES,
@@ -42,22 +44,36 @@ class RowsAndCluster:
         self._stored = StoredObjects(cluster)
         self._lock = threading.Lock()
         self._cached: dict[tuple[str, str, str], tuple[float, JsonObject]] = {}
+        self._foreign_kinds: dict[str, Kind] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
         """The object, or None. Raises ClusterError where the cluster does not answer."""
         reader = _ROWS.get(kind)
         if reader is not None:
-            return reader(self._cluster, namespace, name)
-        if kind in _LIVE:
-            return self._live(_LIVE[kind], namespace, name)
-        return self._stored.get(kind, namespace, name)
+            found = reader(self._cluster, namespace, name)
+            # A class that was made a moment ago is in the cluster before the watcher has stored it.
+            if found is None and kind == _PRIORITY_CLASSES.kind and self._cluster.serves_kueue:
+                return self._live(_PRIORITY_CLASSES, namespace, name)
+            return found
+        live = _LIVE.get(kind) or (self._foreign(kind) if "." in kind else None)
+        return self._stored.get(kind, namespace, name) if live is None else self._live(live, namespace, name)
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
         """Objects that jobs refer to, as the watcher stored them."""
         return self._stored.list(kind, namespace)
 
+    def _foreign(self, name: str) -> Kind | None:
+        """The kind named Kind.version.group, as the cluster serves it. One that was found is remembered."""
+        if name not in self._foreign_kinds:
+            kind, version, group = name.split(".", 2)
+            found = self._client.kind_named(f"{group}/{version}", kind)
+            if found is None:
+                return None
+            self._foreign_kinds[name] = found
+        return self._foreign_kinds[name]
+
     def _live(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        key, now = (kind.kind, namespace, name), self._clock()
+        key, now = (f"{kind.api_version}/{kind.kind}", namespace, name), self._clock()
         with self._lock:
             known = self._cached.get(key)
         if known is not None and known[0] > now:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accounts.kinds.frameworks import is_enabled
+from accounts.kinds.feature_gates import DEFAULT_PRIORITY_CLASS, is_on
+from accounts.kinds.frameworks import external_kinds, is_enabled
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.store import Objects
 from clusters.jobs.registry import KINDS
@@ -18,6 +19,7 @@ def job_context(configuration: Mapping[str, Any], objects: Objects) -> JobContex
     settings = IntegrationSettings(
         manage_jobs_without_queue_name=configuration.get("manageJobsWithoutQueueName") is True,
         managed_jobs_namespace_selector=None if selector is None else LabelSelector.from_manifest(selector),
+        defaults_priority_class=is_on(configuration, DEFAULT_PRIORITY_CLASS),
     )
     enabled = frozenset(key for key in KINDS if is_enabled(configuration, *key))
-    return JobContext(settings, objects, KINDS, enabled=enabled)
+    return JobContext(settings, objects, KINDS, enabled=enabled, external=external_kinds(configuration))

@@ -34,6 +34,10 @@ _ACTOR: Final = "watcher"
 _SERVERS: Final = ("status", "apiVersion", "kind", "metadata")
 """Fields of an object that its author does not write, or that are read beside the others."""
 
+_NOT_OURS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ClusterQueue": ("concurrentAdmissionPolicy",), "MultiKueueConfig": ("quotaManagement",),
+}  # fmt: skip
+
 
 class ConfigurationSync:
     """Keeps the rows of one kind in step with the objects of one cluster.
@@ -71,7 +75,8 @@ class ConfigurationSync:
         """Those that are news. What can't be read is logged, and what was stored of it before stays."""
         for manifest in manifests:
             report = ValidationReport()
-            top = FieldReader(report, "", _as_submitted(manifest))
+            submitted = _as_submitted(manifest)
+            top = FieldReader(report, "", self._without_its_own(submitted) if self._cluster.is_mirrored else submitted)
             spec = self._kind.read(top, self._api_version.rpartition("/")[2])
             # What the API server took is no mistake where a newer version has fields that we do not know.
             errors = [error for error in report.errors if error.reason != MistakeReason.UNKNOWN_FIELD]
@@ -80,6 +85,13 @@ class ConfigurationSync:
             elif self._known.get(name_key(manifest)) != spec:
                 self._known[name_key(manifest)] = spec
                 yield Submitted(spec, ValidationReport())
+
+    def _without_its_own(self, submitted: JsonObject) -> JsonObject:
+        """The object without the fields by which the scheduler that decides there does what ours does not."""
+        spec, unknown = submitted.get("spec"), _NOT_OURS.get(self._kind.name, ())
+        if not isinstance(spec, Mapping):
+            return submitted
+        return {**submitted, "spec": {key: value for key, value in spec.items() if key not in unknown}}
 
     def _store(self, submissions: Sequence[Submitted[Any]], now: float) -> None:
         """All at once, or, where one of them is refused, each on its own."""

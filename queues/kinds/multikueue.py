@@ -54,10 +54,10 @@ def _read_nothing(holder: FieldReader, key: str) -> list[dict[str, str]]:
     return []
 
 
-def _warn_of_automation(reading: Reading) -> None:
+def _refuse_automation(reading: Reading) -> None:
     if reading.values["quota_management"] == QuotaManagement.AUTOMATED:
-        text = "has no effect: the manager's quotas are what its ClusterQueues say. Set them, or leave this out"
-        reading.warn("quota_management", text)
+        rule = "Unsupported value: the manager's quotas are what its ClusterQueues say"
+        reading.error("quota_management", rule, "Set them, and leave this out.", MistakeReason.NOT_SUPPORTED)
 
 
 def _check_source(reading: Reading) -> None:
@@ -96,7 +96,7 @@ MULTIKUEUE_CONFIG: Final = Kind(
             older={"v1beta1": None},
         ),
     ),
-    check=_warn_of_automation,
+    check=_refuse_automation,
 )
 
 MULTIKUEUE_CLUSTER: Final = Kind(

@@ -114,7 +114,8 @@ _MAX_CONCURRENT_FLAVORS: Final = 16
 
 
 class ConcurrentAdmission(FieldType):
-    """`concurrentAdmissionPolicy`: kept without effect; one resource group, at most 16 flavors, not StrictFIFO."""
+    """`concurrentAdmissionPolicy`: refused, as a workload is tried in one flavor after the other. Rows from before may
+    hold one. It needs one resource group, at most 16 flavors, not StrictFIFO."""
 
     @property
     def default(self) -> dict[str, Any]:
@@ -129,7 +130,8 @@ class ConcurrentAdmission(FieldType):
         migration = policy.fields("migration")
         found = {"migration": _read_migration(migration, flavors)} if migration else {}
         policy.close()
-        holder.warn(key, "has no effect: a workload is tried in one flavor after the other. Remove it.")
+        rule = "Unsupported value: a workload is tried in one flavor after the other"
+        holder.error(key, rule, "Remove it.", MistakeReason.NOT_SUPPORTED)
         strict = reading.values["queueing_strategy"] == QueueingStrategy.STRICT_FIFO
         for broken, rule, remedy in (
             (len(groups) != 1, "needs exactly one resource group", ""),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from accounts.kinds.feature_gates import DEFAULT_PRIORITY_CLASS, is_on
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from queues.manifests import kueue_keys as keys
@@ -19,7 +20,8 @@ _KUBERNETES: Final = "PriorityClass"
 
 def choose_priorities(cluster: Cluster, jobs: Sequence[Submitted[JobManifest]]) -> list[PriorityChoice]:
     """Each job's priority: the label's WorkloadPriorityClass; else one that an annotation suggests, if it exists;
-    else the WorkloadPriorityClass `default`; else the pods' PriorityClass; else the cluster's default one; else 0.
+    else the WorkloadPriorityClass `default`, unless the gate WorkloadPriorityClassDefaulting is off; else the pods'
+    PriorityClass; else the cluster's default one; else 0.
 
     A named class that is missing is a warning. The label's class stays named, so that its value applies once it is
     created.
@@ -32,11 +34,16 @@ def choose_priorities(cluster: Cluster, jobs: Sequence[Submitted[JobManifest]]) 
     kubernetes = _values(PriorityClass, cluster, _named(jobs, "pod_priority_class"))
     default = PriorityClass.objects.filter(cluster=cluster, global_default=True).order_by("value").first()
     last = PriorityChoice(default.value, _KUBERNETES, default.name) if default else PriorityChoice()
-    return [_choose(job, kueue, kubernetes, last) for job in jobs]
+    default_class = DEFAULT_CLASS if is_on(cluster.configuration, DEFAULT_PRIORITY_CLASS) else ""
+    return [_choose(job, kueue, kubernetes, default_class, last) for job in jobs]
 
 
 def _choose(
-    submitted: Submitted[JobManifest], kueue: Mapping[str, int], kubernetes: Mapping[str, int], last: PriorityChoice
+    submitted: Submitted[JobManifest],
+    kueue: Mapping[str, int],
+    kubernetes: Mapping[str, int],
+    default_class: str,
+    last: PriorityChoice,
 ) -> PriorityChoice:
     job = submitted.spec
     if name := job.workload_priority_class:
@@ -48,8 +55,8 @@ def _choose(
             return PriorityChoice(kueue[name], _KUEUE, name)
         place = f"metadata.annotations[{keys.PRIORITY_CLASS}]"
         _warn(submitted, place, f"there is no WorkloadPriorityClass {name}: the pods' own class counts")
-    if DEFAULT_CLASS in kueue:
-        return PriorityChoice(kueue[DEFAULT_CLASS], _KUEUE, DEFAULT_CLASS)
+    if default_class in kueue:
+        return PriorityChoice(kueue[default_class], _KUEUE, default_class)
     if name := job.pod_priority_class:
         if name not in kubernetes:
             path = "spec" if job.template_path is None else job.path_of("", "spec.priorityClassName")

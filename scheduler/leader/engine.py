@@ -34,6 +34,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import Final
 
 from django.db import connection, transaction
 
@@ -63,6 +64,7 @@ _log = logging.getLogger(__name__)
 
 RUN_SECONDS = 1.0
 """A run ends after this long and asks for the next one, so that the worker's other tasks get time."""
+_ALMOST_DUE_SECONDS: Final = 0.1
 HOUSEKEEPING_SECONDS = 2.0
 REFUSALS_BY_RULE = 3
 """After this many refusals in a row an error is logged and the refused workload is set aside; before that, the next
@@ -112,6 +114,7 @@ class Engine:
         self._refused_by_rule = 0
         self._outdated: Mapping[int, str] = {}
         self._keep_house_at = 0.0
+        self._batch_at = 0.0
         self._settled = False
         self._generation = 0
         self._timers = Timers()
@@ -142,6 +145,7 @@ class Engine:
         self.rows.vendors = configured_vendors(settings, VENDORS)
         self.world.set_vendors(self.rows.vendors)
         self.world.set_placement_policies(*configured_policies(settings))
+        self.rows.set_features(self._configuration.features, self._clock())
         self.rows.everyone_is_due()
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
@@ -151,7 +155,7 @@ class Engine:
         self.world.advance(self._clock())
         # Workloads left active (such as a head that blocks its queue) or whose pause has ended get another try.
         self._settled = self._settled and not self.world.has_active()
-        more = True
+        more, waited = True, False
         while more:
             builder = self._batch(deadline)
             if builder is None:
@@ -166,14 +170,25 @@ class Engine:
                 self.frames.publish(self.world, self.rows, self._clock())
             if more and time.monotonic() >= deadline:
                 break
+            if not more and not waited:
+                more = waited = self._wait_for_a_timer()
         self._keep_house()
         self.frames.publish(self.world, self.rows, self._clock())
         self._gauges.publish(self.world)
         return Run(batches, cycles, admitted, preempted, refused, more)
 
+    def _wait_for_a_timer(self) -> bool:
+        """Sleep until a timer that is almost due; whether there was one. The next tick would be too late for it: pods
+        may be ready a moment after their time is over."""
+        first = self._timers.first()
+        if first is None or first <= self._batch_at or first - self._clock() > _ALMOST_DUE_SECONDS:
+            return False
+        time.sleep(max(0.0, first - self._clock()))
+        return True
+
     def _batch(self, deadline: float) -> BatchBuilder | None:
         """Run one batch; None if it was refused and undone."""
-        now = self._clock()
+        now = self._batch_at = self._clock()
         pace = self._pacing.pace(now)
         changes = read_changes(self.cluster_id, pace.notes_of_a_tenant, self._outdated)
         self._pacing.hear(changes, now)

@@ -30,7 +30,7 @@ class Observer(Engine):
         super()._configure(cluster)
         self._decides_beside = cluster.mode == ClusterMode.SHADOW
         if self._shadow is not None:
-            self._shadow.configure(cluster)
+            self._shadow.configure(cluster, self._clock())
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
         """Catch up with the rows and publish the numbers. Raises `LeaseLost`."""

@@ -45,15 +45,17 @@ class ShadowFollower:
         self._last_at = now
         self._told: dict[str, tuple[object, ...]] = {}
         """Workloads that we would start and the other scheduler leaves, and how: told once."""
-        self.configure(cluster)
+        self.configure(cluster, now)
         self._rows.load(now)
         self._world.advance(now)
 
-    def configure(self, cluster: Cluster) -> None:
+    def configure(self, cluster: Cluster, now: float) -> None:
         """The cluster's own settings, which decide how all else is read."""
         settings = cluster.device_plugin_configuration.get("settings", {})
         self._rows.vendors = configured_vendors(settings, VENDORS)
-        self._world.set_configuration(read_configuration(cluster.configuration))
+        configuration = read_configuration(cluster.configuration)
+        self._world.set_configuration(configuration)
+        self._rows.set_features(configuration.features, now)
         self._world.set_vendors(self._rows.vendors)
         self._world.set_placement_policies(*configured_policies(settings))
 

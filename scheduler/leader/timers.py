@@ -22,10 +22,14 @@ class Timers:
                 self._deadlines[key] = at
                 heapq.heappush(self._heap, (at, key))
 
+    def first(self) -> float | None:
+        """The earliest deadline."""
+        self._forget_old()
+        return self._heap[0][0] if self._heap else None
+
     def due(self, now: float) -> set[str]:
         """The workloads whose deadline has come."""
-        while self._heap and self._deadlines.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)  # an old entry: replaced or removed since
+        self._forget_old()
         due: dict[str, float] = {}
         while self._heap and self._heap[0][0] <= now:
             at, key = heapq.heappop(self._heap)
@@ -34,3 +38,8 @@ class Timers:
         for key, at in due.items():  # each stays due until its deadline is replaced
             heapq.heappush(self._heap, (at, key))
         return set(due)
+
+    def _forget_old(self) -> None:
+        """Drop entries at the top that were replaced or removed since."""
+        while self._heap and self._deadlines.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accounts.kinds.feature_gates import (
-    BALANCED_PLACEMENT,
-    CLAIMS_INTEGRATED,
-    CLAIMS_REJECTED,
-    DISABLE_WAIT_FOR_PODS_READY,
-    PLACE_ALL_PODS,
-    STRICT_KUEUE_LIFECYCLE,
-)
+from accounts.kinds import feature_gates as gates
+from accounts.kinds.feature_gates import is_on
 from scheduling.lifecycle.retention import Retention
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
@@ -24,6 +18,7 @@ from scheduling.model.configuration import (
     RequeuingStrategy,
     WaitForPodsReady,
 )
+from scheduling.model.features import Features
 from scheduling.model.quantity import parse_quantity
 from scheduling.model.resources import Transformation
 from scheduling.model.times import duration_seconds
@@ -43,23 +38,32 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
     configured, or with StrictKueueLifecycle.
     """
     resources = manifest.get("resources") or {}
-    gates = manifest.get("featureGates") or {}
-    strict = bool(gates.get(STRICT_KUEUE_LIFECYCLE, False))
+    strict = is_on(manifest, gates.STRICT_KUEUE_LIFECYCLE)
+    by_usage = manifest.get("admissionFairSharing") if is_on(manifest, gates.ADMISSION_FAIR_SHARING) else None
+    check = resources.get("quotaCheckStrategy") if is_on(manifest, gates.QUOTA_CHECK_STRATEGY) else None
     return Configuration(
         fair_sharing=_fair_sharing(manifest.get("fairSharing")),
-        admission_fair_sharing=_admission_fair_sharing(manifest.get("admissionFairSharing")),
-        wait_for_pods_ready=_wait_for_pods_ready(_pods_ready_block(manifest, gates, strict=strict)),
+        admission_fair_sharing=_admission_fair_sharing(by_usage),
+        wait_for_pods_ready=_wait_for_pods_ready(_pods_ready_block(manifest, strict=strict)),
         transformations=tuple(_transformation(rule) for rule in resources.get("transformations") or ()),
         exclude_resource_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
-        quota_check_strategy=QuotaCheckStrategy(
-            resources.get("quotaCheckStrategy") or QuotaCheckStrategy.BLOCK_UNDECLARED
-        ),
-        balanced_placement=bool(gates.get(BALANCED_PLACEMENT, False)),
+        quota_check_strategy=QuotaCheckStrategy(check or QuotaCheckStrategy.BLOCK_UNDECLARED),
+        balanced_placement=is_on(manifest, gates.BALANCED_PLACEMENT),
         strict_kueue_lifecycle=strict,
-        places_all_pods=bool(gates.get(PLACE_ALL_PODS, True)),
+        places_all_pods=is_on(manifest, gates.PLACE_ALL_PODS),
         device_class_mappings=tuple(_device_classes(each) for each in resources.get("deviceClassMappings") or ()),
-        integrates_claims=bool(gates.get(CLAIMS_INTEGRATED, True)),
-        rejects_claims=bool(gates.get(CLAIMS_REJECTED, True)),
+        integrates_claims=is_on(manifest, gates.CLAIMS_INTEGRATED),
+        rejects_claims=is_on(manifest, gates.CLAIMS_REJECTED),
+        features=Features(
+            priority_sorting=is_on(manifest, gates.PRIORITY_SORTING),
+            prefers_non_borrowing=is_on(manifest, gates.PREFER_NON_BORROWING),
+            preempts_within_nominal=is_on(manifest, gates.PREEMPT_WITHIN_NOMINAL),
+            flavor_fungibility=is_on(manifest, gates.FLAVOR_FUNGIBILITY),
+            partial_admission=is_on(manifest, gates.PARTIAL_ADMISSION),
+            reclaimable_pods=is_on(manifest, gates.RECLAIMABLE_PODS),
+            admission_gates=is_on(manifest, gates.ADMISSION_GATED_BY),
+            priority_boost=is_on(manifest, gates.PRIORITY_BOOST),
+        ),
     )
 
 
@@ -74,12 +78,12 @@ def _age(policies: Mapping[str, Any], key: str) -> float | None:
     return None if value is None else duration_seconds(str(value))
 
 
-def _pods_ready_block(
-    manifest: Mapping[str, Any], gates: Mapping[str, Any], *, strict: bool
-) -> Mapping[str, Any] | None:
+def _pods_ready_block(manifest: Mapping[str, Any], *, strict: bool) -> Mapping[str, Any] | None:
+    """The block, unless the gate DisableWaitForPodsReady is on."""
+    if is_on(manifest, gates.DISABLE_WAIT_FOR_PODS_READY):
+        return None
     block: Mapping[str, Any] | None = manifest.get("waitForPodsReady")
-    on_by_default = strict and not gates.get(DISABLE_WAIT_FOR_PODS_READY, False)
-    return {} if block is None and on_by_default else block
+    return {} if block is None and strict else block
 
 
 def _seconds(block: Mapping[str, Any], key: str, default: float) -> float:

@@ -19,6 +19,7 @@ from scheduling.lifecycle.context import WorkloadContext
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
+from scheduling.model.features import Features
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement
@@ -73,6 +74,7 @@ class RowIndex:
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.nodes: dict[str, Node] = {}
         self.vendors: tuple[DeviceVendor, ...] = ()
+        self._features = Features()
         self.draining: set[Place] = set()
         """What operators drain: (node, uuid), or (node, "") for a whole node."""
         self.devices: dict[tuple[str, str], StoredDevice] = {}
@@ -94,6 +96,14 @@ class RowIndex:
         for kind in _KINDS:
             self._read(kind, workloads if kind == "workload" else None, now)
         self._queue_problems = self._world.queue_problems()
+
+    def set_features(self, features: Features, now: float) -> None:
+        """Count of each workload from now on what the feature gates let count. Known ones are read again."""
+        if features == self._features:
+            return
+        self._features = features
+        if self.workloads:
+            self._read_workloads(None, now)
 
     def apply(self, changes: Changes, now: float) -> None:
         """Apply the changed rows as they are now. Deleted objects are removed first, since a new object may have the
@@ -249,7 +259,7 @@ class RowIndex:
         if workload.replaces is not None:
             self._next_slices[workload.replaces] = key
         self.due[key] = None
-        self._world.set_workload(as_the_world_sees_it(workload), now)
+        self._world.set_workload(as_the_world_sees_it(self._features.counted(workload)), now)
 
     def _forget_finished(self, stored: StoredWorkload) -> None:
         key = stored.workload.key

@@ -127,9 +127,9 @@ class Cycle:
 
     def in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """The entries in the order in which they are decided. Lazy: the next one depends on what was decided before."""
-        if self._state.configuration.fair_sharing is not None:
-            return fair_order(entries)
-        return classical_order(entries)
+        configuration = self._state.configuration
+        order = classical_order if configuration.fair_sharing is None else fair_order
+        return order(entries, configuration.features)
 
     # -- step 5 --------------------------------------------------------------------------------------------------------
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop
+from typing import Final
 
 from scheduling.cycle.nomination import Entry
+from scheduling.model.features import Features
 from scheduling.quota.cells import CohortNode, QuotaNode, add_usage, remove_usage
 from scheduling.quota.fair_sharing import Share, dominant_resource_share
 
+_ALL: Final = Features()
 EntryOrder = tuple[int, float, str, str]
 
 
-def classical_order(entries: Iterable[Entry]) -> Iterator[Entry]:
+def classical_order(entries: Iterable[Entry], features: Features = _ALL) -> Iterator[Entry]:
     """Lower borrowing level first, then the order within a queue: priority, time, uid."""
-    return iter(sorted(entries, key=lambda entry: (entry.assignment.level, entry.info.order)))
+    return iter(sorted(entries, key=lambda entry: (entry.assignment.level, _order(entry, features))))
+
+
+def _order(entry: Entry, features: Features) -> EntryOrder:
+    """The order within a queue; without priority sorting the priority is left out."""
+    order = entry.info.order
+    return order if features.priority_sorting else (0, *order[1:])
 
 
 FairKey = tuple[bool, Share, EntryOrder]
@@ -41,10 +50,11 @@ class _Arena:
     winners on that path are compared again.
     """
 
-    __slots__ = ("children", "cohort", "contenders", "winner")
+    __slots__ = ("children", "cohort", "contenders", "features", "winner")
 
-    def __init__(self, cohort: CohortNode) -> None:
+    def __init__(self, cohort: CohortNode, features: Features) -> None:
         self.cohort = cohort
+        self.features = features
         self.contenders: list[_Contender] = []
         self.children: dict[int, _Arena] = {}
         self.winner: Entry | None = None
@@ -56,13 +66,13 @@ class _Arena:
         for child in self.children.values():
             if child.winner is None:
                 continue
-            child_key = _fair_key(child.winner, child.cohort)
+            child_key = _fair_key(child.winner, child.cohort, self.features)
             if key is None or child_key < key:
                 best, key = child.winner, child_key
         self.winner = best
 
 
-def fair_order(entries: Iterable[Entry]) -> Iterator[Entry]:
+def fair_order(entries: Iterable[Entry], features: Features = _ALL) -> Iterator[Entry]:
     """The winner of the tournament, repeatedly. Each entry is decided before the next is drawn."""
     arenas: dict[int, _Arena] = {}
     roots: list[_Arena] = []
@@ -72,9 +82,9 @@ def fair_order(entries: Iterable[Entry]) -> Iterator[Entry]:
         if node.parent is None:
             lone.append(entry)
             continue
-        arena = _arena(node.parent, arenas, roots)
-        arena.contenders.append(_Contender(entry, _fair_key(entry, node)))
-    yield from sorted(lone, key=lambda entry: entry.info.order)
+        arena = _arena(node.parent, features, arenas, roots)
+        arena.contenders.append(_Contender(entry, _fair_key(entry, node, features)))
+    yield from sorted(lone, key=lambda entry: _order(entry, features))
     for arena in arenas.values():
         heapify(arena.contenders)
     for arena in sorted(arenas.values(), key=lambda arena: -arena.cohort.depth):
@@ -90,18 +100,18 @@ def fair_order(entries: Iterable[Entry]) -> Iterator[Entry]:
                 arenas[id(cohort)].refresh()
 
 
-def _arena(cohort: CohortNode, arenas: dict[int, _Arena], roots: list[_Arena]) -> _Arena:
+def _arena(cohort: CohortNode, features: Features, arenas: dict[int, _Arena], roots: list[_Arena]) -> _Arena:
     arena = arenas.get(id(cohort))
     if arena is None:
-        arena = arenas[id(cohort)] = _Arena(cohort)
+        arena = arenas[id(cohort)] = _Arena(cohort, features)
         if cohort.parent is None:
             roots.append(arena)
         else:
-            _arena(cohort.parent, arenas, roots).children[id(cohort)] = arena
+            _arena(cohort.parent, features, arenas, roots).children[id(cohort)] = arena
     return arena
 
 
-def _fair_key(entry: Entry, node: QuotaNode) -> FairKey:
+def _fair_key(entry: Entry, node: QuotaNode, features: Features) -> FairKey:
     """Sort key: entries that need not borrow first, then the smaller share (both as if the entry were admitted), then
     queue order."""
     amounts = entry.net_usage()
@@ -109,10 +119,10 @@ def _fair_key(entry: Entry, node: QuotaNode) -> FairKey:
     share = dominant_resource_share(node)
     borrows = False
     cells = node.cells
-    for cell, _ in amounts:
+    for cell, _ in amounts if features.prefers_non_borrowing else ():
         own = cells[cell.key]
         if own.usage > own.subtree:
             borrows = True
             break
     remove_usage(amounts)
-    return (borrows, share, entry.info.order)
+    return (borrows, share, _order(entry, features))

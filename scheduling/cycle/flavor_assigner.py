@@ -53,13 +53,17 @@ class FlavorAssigner:
         *,
         ignore_undeclared: bool,
         fair_sharing: bool,
+        fungible: bool = True,
     ) -> None:
-        """`ignore_undeclared`: resources that no resource group covers are not checked."""
+        """`ignore_undeclared`: resources that no resource group covers are not checked. `fungible`: the flavor
+        fungibility of the ClusterQueue counts; else the first flavor that fits is taken, or the first of those that
+        need the least."""
         self._matcher = matcher
         self._devices = devices
         self._oracle = oracle
         self._ignore_undeclared = ignore_undeclared
         self._fair_sharing = fair_sharing
+        self.fungible = fungible
 
     def assign(
         self,
@@ -282,7 +286,7 @@ class _GroupSearch:
     def _start(self, resource: str) -> int:
         last = self._info.last_assignment
         first = self._indexes[0]
-        if last is None or first >= len(last.tried):
+        if last is None or first >= len(last.tried) or not self._assigner.fungible:
             return 0
         return last.tried[first].get(resource, -1) + 1
 
@@ -293,18 +297,18 @@ class _GroupSearch:
         first search does not ask for victims, and a second one does.
         """
         fungibility = self._cq.spec.flavor_fungibility
-        may_wait = (
-            self._cq.can_preempt
-            and fungibility.when_can_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR
+        a_fit_wins = not self._assigner.fungible or (
+            fungibility.when_can_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR
             and fungibility.preference is not FungibilityPreference.PREEMPTION_OVER_BORROWING
         )
+        may_wait = self._cq.can_preempt and a_fit_wins
         found = self._search(group, trigger, refusals, ask=not may_wait)
         if may_wait and found.mode is not FIT:
             refusals.clear()
             found = self._search(group, trigger, refusals, ask=True)
         if found.slot is None:
             return {}, False
-        tried = -1 if found.attempted == group.last else found.attempted
+        tried = -1 if found.attempted == group.last or not self._assigner.fungible else found.attempted
         name, cells = found.slot.name, found.slot.cells
         choices = {
             resource: Choice(name, cells.get(resource), mode, level, tried)
@@ -328,8 +332,12 @@ class _GroupSearch:
             mode, level, fits = self._fit_flavor(slot, requested, by_level, refusals, ask)
             if mode is FIT:
                 mode, fits = self._check_devices(group, slot, fits, refusals)
-            stop = not _tries_next(mode, level, fungibility.when_can_borrow, fungibility.when_can_preempt)
-            if stop or _is_preferred(mode, level, best.mode, best.level, by_level):
+            if self._assigner.fungible:
+                stop = not _tries_next(mode, level, fungibility.when_can_borrow, fungibility.when_can_preempt)
+                better = _is_preferred(mode, level, best.mode, best.level, by_level)
+            else:
+                stop, better = mode is FIT, mode > best.mode
+            if stop or better:
                 best = _Best(slot, mode, level, fits, attempted)
             if stop:
                 break

@@ -42,13 +42,20 @@ class Preemptor:
         simulation: Simulation,
         strategies: tuple[PreemptionStrategy, ...] | None,
         preemption_loops: PreemptionLoopGuard,
+        *,
+        within_nominal: bool = True,
     ) -> None:
         """`strategies` are those of fair sharing; None selects classical preemption. Workloads that
-        `preemption_loops` has paused preempt nothing."""
+        `preemption_loops` has paused preempt nothing. `within_nominal`: under fair sharing a ClusterQueue gets its own
+        quota back whatever the strategies say."""
         self._finder = finder
         self._simulation = simulation
         self._preemption_loops = preemption_loops
-        self._fair = FairPreemption(finder, simulation, strategies) if strategies is not None else None
+        self._fair = (
+            None
+            if strategies is None
+            else FairPreemption(finder, simulation, strategies, within_nominal=within_nominal)
+        )
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:
         """The workloads to preempt; empty when preemption cannot help."""

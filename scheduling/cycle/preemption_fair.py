@@ -33,19 +33,26 @@ class FairPreemption:
     """Finds targets with the configured strategies."""
 
     def __init__(
-        self, finder: CandidateFinder, simulation: Simulation, strategies: tuple[PreemptionStrategy, ...]
+        self,
+        finder: CandidateFinder,
+        simulation: Simulation,
+        strategies: tuple[PreemptionStrategy, ...],
+        *,
+        within_nominal: bool,
     ) -> None:
-        """The first strategy is tried on all candidates, the second on those it rejected."""
+        """The first strategy is tried on all candidates, the second on those it rejected. `within_nominal`: who stays
+        within its own quota needs no strategy."""
         self._finder = finder
         self._simulation = simulation
         self._strategies = strategies
+        self._within_nominal = within_nominal
 
     def find_targets(self, request: PreemptionRequest) -> Found:
         """The workloads to preempt; empty when preemption cannot help. Usage is left unchanged."""
         for cell, amount in request.requests.items():
             cell.add(amount)
         search = _Search(request, self._finder, self._simulation)
-        fits = search.first_strategy(self._strategies[0])
+        fits = search.first_strategy(self._strategies[0], within_nominal=self._within_nominal)
         if not fits and len(self._strategies) > 1:
             fits = search.second_strategy(self._strategies[1])
         for cell, amount in request.requests.items():
@@ -67,11 +74,11 @@ class _Search:
         self._retry: dict[str, list[WorkloadInfo]] = {}
         self.targets: Found = []
 
-    def first_strategy(self, strategy: PreemptionStrategy) -> bool:
+    def first_strategy(self, strategy: PreemptionStrategy, *, within_nominal: bool) -> bool:
         """Preempt in the queues with the largest shares while the strategy allows it (strategy 1)."""
         ordering = _QueueOrdering(self._request, self._finder, self._shares, self._candidates)
         own = self._request.cq
-        within_nominal = is_within_nominal(own.node, self._request.needed)
+        within_nominal = within_nominal and is_within_nominal(own.node, self._request.needed)
         for cq in ordering:
             waiting = ordering.waiting(cq.node)
             if cq is own:

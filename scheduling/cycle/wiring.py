@@ -32,7 +32,14 @@ class CycleParts:
         fair = configuration.fair_sharing
         finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.wake_at, self._usage_of())
         strategies = fair.preemption_strategies if fair else None
-        preemptor = Preemptor(finder, state.simulation, strategies, state.preemption_loops)
+        features = configuration.features
+        preemptor = Preemptor(
+            finder,
+            state.simulation,
+            strategies,
+            state.preemption_loops,
+            within_nominal=features.preempts_within_nominal,
+        )
         self._devices = DeviceAssigner(state)
         assigner = FlavorAssigner(
             state.matcher,
@@ -40,6 +47,7 @@ class CycleParts:
             self._devices,
             ignore_undeclared=configuration.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED,
             fair_sharing=fair is not None,
+            fungible=features.flavor_fungibility,
         )
         self._topology = TopologyAssigner(state.topology_flavors, state.simulation, state.device_resources)
         self._nominator = Nominator(state, assigner, self._topology, self._devices, preemptor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduling.model.features import Features
 from scheduling.model.resources import Transformation
 from scheduling.model.vocabulary import PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp
 
@@ -88,6 +89,7 @@ class Configuration:
 
     `integrates_claims` is Kueue's gate KueueDRAIntegration. Without it `rejects_claims`
     (KueueDRARejectWorkloadsWhenDRADisabled) keeps workloads with claims out; without both, claims count nothing.
+    `features` are the gates without a setting of their own.
     """
 
     fair_sharing: FairSharing | None = None
@@ -102,3 +104,4 @@ class Configuration:
     device_class_mappings: tuple[DeviceClassMapping, ...] = ()
     integrates_claims: bool = True
     rejects_claims: bool = True
+    features: Features = field(default_factory=Features)

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import Enum, auto
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduling.devices.claims.charges import NOTHING, ClaimCharge, ClaimRefusal, ClaimRules
 from scheduling.model.configuration import Configuration
@@ -23,6 +23,7 @@ from scheduling.model.vocabulary import (
     ConditionType,
     EvictionReason,
     PendingReason,
+    PreemptionReason,
     RequeuingTimestamp,
 )
 from scheduling.model.workload import Admission, PodSet, Workload
@@ -352,6 +353,7 @@ class WorkloadInfo:
         return self._scheduling_hash
 
 
+_AFTER_ITS_PREEMPTOR: Final = 0.001
 _NOTED = tuple(name for name in WorkloadInfo.__slots__ if name not in ("bucket", "ticket"))
 """What a snapshot holds. The queue journals its own fields."""
 _SNAPSHOT = attrgetter(*_NOTED)
@@ -374,7 +376,8 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
 
 def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
     """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a
-    failed admission check. A preempted workload keeps its place."""
+    failed admission check. A preempted workload keeps its place; without priority sorting one that a borrower has
+    preempted comes after that one."""
     evicted = workload.condition(ConditionType.EVICTED)
     if evicted is not None and workload.is_true(ConditionType.EVICTED):
         if evicted.reason == EvictionReason.ADMISSION_CHECK:
@@ -383,6 +386,14 @@ def queue_order_timestamp(workload: Workload, configuration: Configuration) -> f
         by_eviction = ready is None or ready.requeuing_strategy.timestamp is RequeuingTimestamp.EVICTION
         if evicted.reason == EvictionReason.PODS_READY_TIMEOUT and by_eviction:
             return evicted.last_transition_time
+    preempted = workload.condition(ConditionType.PREEMPTED)
+    if (
+        not configuration.features.priority_sorting
+        and preempted is not None
+        and preempted.status is ConditionStatus.TRUE
+        and preempted.reason == PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING
+    ):
+        return preempted.last_transition_time + _AFTER_ITS_PREEMPTOR
     return workload.created_at
 
 

@@ -28,6 +28,7 @@ class IntegrationSettings:
     managed_jobs_namespace_selector: LabelSelector | None = None
     wait_for_pods_ready: bool = False
     label_keys_to_copy: tuple[str, ...] = ()
+    defaults_priority_class: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class JobContext:
     now: str = ""
     enabled: frozenset[tuple[str, str]] = field(default_factory=frozenset)
     """Those that are switched on; empty: all of them."""
+    external: frozenset[tuple[str, str]] = frozenset()
+    """Kinds whose jobs other controllers manage (externalFrameworks)."""
 
     def namespace_is_managed(self, namespace: str) -> bool:
         """Whether jobs of the namespace may be managed. Raises JobError if there is no such namespace."""
@@ -52,9 +55,17 @@ class JobContext:
         return selector.matches(labels_of(found))
 
     def is_enabled(self, reference: Mapping[str, str]) -> bool:
-        """Whether an owner reference names a kind with an integration that is switched on."""
+        """Whether an owner reference names a kind with an integration that is switched on, here or elsewhere."""
         kind = (reference.get("apiVersion", ""), reference.get("kind", ""))
-        return kind in self.kinds and (not self.enabled or kind in self.enabled)
+        return kind in self.external or (kind in self.kinds and (not self.enabled or kind in self.enabled))
+
+    def name_of_kind(self, reference: Mapping[str, str]) -> str:
+        """By what name the object of an owner reference is looked up: Kind.version.group, where others manage it."""
+        api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
+        if (api_version, kind) not in self.external:
+            return kind
+        group, _, version = api_version.rpartition("/")
+        return f"{kind}.{version}.{group}"
 
     def has_default_queue(self, namespace: str) -> bool:
         return self.objects.get("LocalQueue", namespace, "default") is not None

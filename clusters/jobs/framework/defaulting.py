@@ -23,7 +23,8 @@ def default_queue(job: JsonObject, context: JobContext) -> None:
 
 
 def default_priority_class(job: JsonObject, context: JobContext) -> None:
-    if priority_class_of(job) or _owner_is_managed(job, context):
+    """Names the WorkloadPriorityClass `default`, where there is one and Kueue's gate for it is on."""
+    if not context.settings.defaults_priority_class or priority_class_of(job) or _owner_is_managed(job, context):
         return
     if context.objects.get("WorkloadPriorityClass", "", DEFAULT_NAME) is not None:
         set_label(job, keys.PRIORITY_CLASS, DEFAULT_NAME)

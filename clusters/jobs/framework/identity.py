@@ -62,7 +62,7 @@ def managed_ancestor(job: JsonObject, context: JobContext) -> JsonObject | None:
         reference = controller_of(here)
         if reference is None or not _is_known(reference, context):
             return found
-        owner = context.objects.get(reference["kind"], namespace_of(job), reference["name"])
+        owner = context.objects.get(context.name_of_kind(reference), namespace_of(job), reference["name"])
         if owner is None:
             raise JobError(f'workload owner not found\n{reference["kind"]} "{reference["name"]}" not found')
         if uid_of(owner) != reference.get("uid"):
@@ -76,7 +76,7 @@ def managed_ancestor(job: JsonObject, context: JobContext) -> JsonObject | None:
 
 def _is_known(reference: Mapping[str, Any], context: JobContext) -> bool:
     kind = (reference.get("apiVersion", ""), reference.get("kind", ""))
-    return kind in context.kinds or kind == ("apps/v1", "ReplicaSet")
+    return kind in context.kinds or kind in context.external or kind == ("apps/v1", "ReplicaSet")
 
 
 def _may_be_ancestor(owner: JsonObject, context: JobContext) -> bool:

@@ -147,11 +147,6 @@ def test_a_missing_namespace_is_created_with_one_warning(apply: Apply) -> None:
             "spec.levels",
         ),
         (texts.priority_class("p", 1), texts.priority_class("p", 2), "value"),
-        (
-            texts.cluster_queue(),
-            texts.cluster_queue(more="concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}"),
-            "spec.concurrentAdmissionPolicy",
-        ),
     ],
 )
 def test_what_is_immutable_is_refused(apply: Apply, first: str, second: str, path: str) -> None:
@@ -328,30 +323,13 @@ def test_settings_of_the_cluster_are_pruned(apply: Apply, cluster: Cluster) -> N
     assert (cluster.configuration, cluster.device_plugin_configuration) == ({}, {})
 
 
-def test_fields_that_decide_nothing_are_taken_with_a_warning(apply: Apply) -> None:
-    """A5: each such field of a Configuration is named, with what holds instead."""
-    text = """apiVersion: config.kueue.x-k8s.io/v1beta2
-kind: Configuration
-leaderElection: {leaderElect: true}
-health: {healthProbeBindAddress: ":8081"}
-manageJobsWithoutQueueName: true
-managedJobsNamespaceSelector: {matchLabels: {x: y}}
-integrations: {frameworks: [deployment, pod], externalFrameworks: [Foo.v1.example.com]}
-featureGates: {TopologyAwareScheduling: false, TASBalancedPlacement: true}
-"""
-    warnings = apply(text).objects[0].warnings
-    assert [warning.partition(": has no effect")[0] for warning in warnings] == [
-        "health, leaderElection",
-        "integrations.externalFrameworks",
-        "featureGates.TopologyAwareScheduling",
-    ]
-
-
-def test_concurrent_admission_has_no_effect_and_says_so(apply: Apply) -> None:
+def test_concurrent_admission_is_refused_by_name(apply: Apply) -> None:
     text = joined(
         texts.namespace(),
         texts.cluster_queue(more="concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}"),
     )
-    assert apply(text).objects[1].warnings == (
-        "spec.concurrentAdmissionPolicy: has no effect: a workload is tried in one flavor after the other. Remove it.",
-    )
+    with pytest.raises(ManifestErrors) as refusal:
+        apply(text)
+    [error] = refusal.value.errors
+    assert error.path == "spec.concurrentAdmissionPolicy"
+    assert error.rule == "Unsupported value: a workload is tried in one flavor after the other"

@@ -9,13 +9,14 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.exceptions import ManifestErrors
-from accounts.kinds.frameworks import FRAMEWORKS, disabled_frameworks, framework_name
+from accounts.kinds.frameworks import FRAMEWORKS, SPARK, disabled_frameworks, framework_name
 from clusters.client import NAMESPACES
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import KINDS
 from clusters.webhook.admission import MUTATE_JOBS, Admission
 from clusters.webhook.reviews import AdmissionRequest
+from queues.manifests.kueue_keys import QUEUE_NAME
 from queues.models import LocalQueue, Workload
 from tests.clusters.group_pods import gpu_pod
 from tests.clusters.system import System, gpu_job
@@ -58,6 +59,36 @@ def test_jobs_without_a_queue_are_suspended_where_that_is_asked_for_and_the_name
     assert not suspends({**asked, "managedJobsNamespaceSelector": others}, unnamed_job())
 
 
+@pytest.mark.parametrize("kind", ["statefulset", "deployment", "leaderworkerset.x-k8s.io/leaderworkerset"])
+def test_a_kind_whose_pods_are_gated_switches_the_gating_of_pods_on(kind: str) -> None:
+    """As in Kueue, whose Configuration need not name `pod` then."""
+    configuration = {"integrations": {"frameworks": [kind]}}
+    context = job_context(configuration, ObjectStore([NAMESPACE]))
+    assert context.is_enabled({"apiVersion": "v1", "kind": "Pod"})
+    assert not context.is_enabled({"apiVersion": "batch/v1", "kind": "Job"})
+    assert "pod" not in disabled_frameworks(configuration)
+
+
+def test_a_job_of_a_framework_that_others_manage_is_left_to_them() -> None:
+    """Its owner has the Workload, which another controller makes."""
+    owner = {"apiVersion": "example.com/v1", "kind": "Foo", "name": "foo", "uid": "f", "controller": True}
+    child = gpu_job()
+    child["metadata"]["ownerReferences"] = [owner]
+    foo = {
+        "apiVersion": "example.com/v1",
+        "kind": "Foo.v1.example.com",
+        "metadata": {"name": "foo", "namespace": "team", "uid": "f", "labels": {QUEUE_NAME: "queue"}},
+    }
+
+    def suspended(configuration: Mapping[str, object]) -> bool:
+        admission = Admission(FixedSurroundings(job_context(configuration, ObjectStore([NAMESPACE, foo]))))
+        request = AdmissionRequest("1", "CREATE", "batch/v1", "Job", "team", "train", "alice", copy.deepcopy(child), {})
+        return {"op": "add", "path": "/spec/suspend", "value": True} in admission.review(MUTATE_JOBS, request).patch
+
+    assert suspended({})
+    assert not suspended({"integrations": {"externalFrameworks": ["Foo.v1.example.com"]}})
+
+
 def test_without_a_list_nothing_is_switched_off() -> None:
     assert disabled_frameworks({}) == []
     assert "batch/job" in disabled_frameworks({"integrations": {"frameworks": ["pod"]}})
@@ -68,7 +99,10 @@ def test_without_a_list_nothing_is_switched_off() -> None:
     ("frameworks", "rule"),
     [
         ("[batch/jobs]", 'Unsupported value: "batch/jobs"'),
-        ("[deployment]", '"deployment" requires "pod" as well, which gates its pods'),
+        (
+            "[sparkoperator.k8s.io/sparkapplication]",
+            f'"{SPARK}" requires the feature gate SparkApplicationIntegration, which is off',
+        ),
     ],
 )
 def test_a_wrong_list_is_refused_at_its_field(system: System, frameworks: str, rule: str) -> None:

@@ -70,7 +70,8 @@ def test_one_object_is_stored_and_changed_from_its_own_manifest(cluster: Cluster
 
 def test_an_edit_in_our_json_keeps_the_fields_that_it_does_not_have(cluster: Cluster) -> None:
     policy = {"migration": {"mode": "RetainFirstAdmission"}}
-    apply(cluster, manifest("ClusterQueue", "a", {"resourceGroups": [GROUP], "concurrentAdmissionPolicy": policy}))
+    apply(cluster, manifest("ClusterQueue", "a", {"resourceGroups": [GROUP]}))
+    ClusterQueue.objects.update(concurrent_admission_policy=policy)  # of a version that took it
     kind = KINDS["ClusterQueue"]
     body = kind.to_json(ClusterQueue.objects.get()) | {"stop_policy": "Hold"}
     assert apply_json(cluster, kind, body, name="a", actor="alice").action == "configured"

@@ -1,0 +1,115 @@
+"""Kueue's Configuration, as it stands in its ConfigMap: each field acts, or is refused by its name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from accounts.exceptions import ManifestErrors
+from accounts.kinds.feature_gates import DEPENDENCIES, GATES, Standing
+from accounts.models import Cluster
+from scheduling.manifest import LocatedError
+from tests.manifest_texts import Apply
+
+HEAD = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+
+
+def refused(apply: Apply, text: str) -> LocatedError:
+    with pytest.raises(ManifestErrors) as refusal:
+        apply(HEAD + text)
+    [error] = refusal.value.errors
+    return error
+
+
+SHIPPED = """health: {healthProbeBindAddress: ":8081"}
+metrics: {bindAddress: ":8443", enableClusterQueueResources: true}
+webhook: {port: 9443}
+leaderElection: {leaderElect: true, resourceName: c1f6bfd2.kueue.x-k8s.io, leaseDuration: 0s, resourceNamespace: ""}
+controller: {groupKindConcurrency: {Job.batch: 5, Workload.kueue.x-k8s.io: 10}}
+clientConnection: {qps: 300, burst: 500}
+manageJobsWithoutQueueName: false
+waitForPodsReady: {timeout: 10ms, recoveryTimeout: null, requeuingStrategy: {backoffLimitCount: null}}
+integrations:
+  frameworks: [batch/job, jobset.x-k8s.io/jobset, statefulset]
+  externalFrameworks: [Foo.v1.example.com]
+  labelKeysToCopy: [team]
+multiKueue: {gcInterval: null, origin: here, workerLostTimeout: 15m}
+tls: {minVersion: VersionTLS12, cipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]}
+visibilityServer: {bindPort: 9444}
+internalCertManagement: {enable: true}
+featureGates: {LocalQueueMetrics: true, ConcurrentAdmission: true, MultiKueueManagerQuotaAutomation: true}
+"""
+
+
+def test_what_kueue_ships_is_taken_without_a_word(apply: Apply, cluster: Cluster) -> None:
+    [applied] = apply(HEAD + SHIPPED).objects
+    assert applied.warnings == ()
+    cluster.refresh_from_db()
+    assert cluster.configuration["visibilityServer"] == {"bindPort": 9444}
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("leaderElection: {leaderElect: false}", "leaderElection.leaderElect"),
+        ("webhook: {certDir: /certs}", "webhook.certDir"),
+        ("webhook: {port: 70000}", "webhook.port"),
+        ("pprofBindAddress: ':8083'", "pprofBindAddress"),
+        ("visibilityServer: {bindPort: 0}", "visibilityServer.bindPort"),
+        ("visibilityServer: {bindAddress: here}", "visibilityServer.bindAddress"),
+        ("internalCertManagement: {webhookServiceName: other}", "internalCertManagement.webhookServiceName"),
+        ("internalCertManagement: {webhookSecretName: other}", "internalCertManagement.webhookSecretName"),
+        ("tls: {minVersion: VersionTLS11}", "tls.minVersion"),
+        ("tls: {cipherSuites: [TLS_RSA_WITH_RC4_128_SHA]}", "tls.cipherSuites"),
+        ("tls: {minVersion: VersionTLS13, cipherSuites: [TLS_AES_128_GCM_SHA256]}", "tls.cipherSuites"),
+        ("tls: {curvePreferences: [29]}", "tls.curvePreferences"),
+        ("clientConnection: {qps: 0}", "clientConnection.qps"),
+        ("clientConnection: {qps: fast}", "clientConnection.qps"),
+        ("integrations: {externalFrameworks: [Foo]}", "integrations.externalFrameworks"),
+        ("integrations: {externalFrameworks: [Job.v1.batch]}", "integrations.externalFrameworks"),
+        ("multiKueue: {externalFrameworks: [{name: Foo.v1.example.com}]}", "multiKueue.externalFrameworks"),
+        ("multiKueue: {clusterProfile: {accessProviders: [{name: a}]}}", "multiKueue.clusterProfile"),
+        ("metrics: {customLabels: [{name: 1st}]}", "metrics.customLabels[0].name"),
+        ("metrics: {customLabels: [{name: a}, {name: a}]}", "metrics.customLabels[1].name"),
+        (
+            "metrics: {customLabels: [{name: a, sourceLabelKey: b, sourceAnnotationKey: c}]}",
+            "metrics.customLabels[0].sourceLabelKey",
+        ),
+        ("metrics: {customLabels: [{name: a, sourceKind: Workload}]}", "metrics.customLabels[0].trackedValues"),
+        ("metrics: {customLabels: [{name: a, sourceKind: Pod}]}", "metrics.customLabels[0].sourceKind"),
+        (f"metrics: {{customLabels: [{', '.join(f'{{name: a{n}}}' for n in range(7))}]}}", "metrics.customLabels"),
+        ("featureGates: {NoSuchGate: true}", "featureGates.NoSuchGate"),
+        (
+            "featureGates: {KueueDRAIntegration: false, KueueDRAIntegrationPartitionableDevices: true}",
+            "featureGates.KueueDRAIntegrationPartitionableDevices",
+        ),
+    ],
+)
+def test_what_does_not_act_here_is_refused_by_its_name(apply: Apply, text: str, path: str) -> None:
+    assert refused(apply, text).path == path
+
+
+@pytest.mark.parametrize("name", sorted(GATES))
+@pytest.mark.parametrize("value", [True, False])
+def test_a_gate_acts_or_is_refused(apply: Apply, cluster: Cluster, name: str, value: bool) -> None:
+    """A gate that is always on here can't be switched off, and one that is always off can't be switched on."""
+    text = f"featureGates: {json.dumps({name: value})}"
+    if GATES[name].allows(on=value):
+        [applied] = apply(HEAD + text).objects
+        assert applied.warnings == ()
+        cluster.refresh_from_db()
+        assert cluster.configuration["featureGates"] == {name: value}
+    else:
+        error = refused(apply, text)
+        word = "on" if GATES[name].standing is Standing.ALWAYS_ON else "off"
+        assert (error.path, error.rule.rpartition(": ")[2]) == (
+            f"featureGates.{name}",
+            f"what it switches is always {word} here",
+        )
+
+
+@pytest.mark.parametrize(("name", "above"), sorted(DEPENDENCIES.items()))
+def test_a_gate_goes_off_together_with_the_one_that_it_depends_on(apply: Apply, name: str, above: str) -> None:
+    [applied] = apply(f"{HEAD}featureGates: {{{above}: false, {name}: false}}").objects
+    assert applied.action == "created"
