@@ -24,7 +24,9 @@ from clusters.served.workloads import (
     workload_content,
     workload_rows,
 )
+from queues.manifests.pod_group import POD_GROUP
 from queues.models import ServedObject
+from queues.services.pod_groups.life import is_composed
 from queues.services.workload_objects import workload_manifest, workload_status
 from scheduling.model.vocabulary import WorkloadStatus
 
@@ -119,7 +121,7 @@ class ServedWorkloads:
                 entry.content, entry.deleting = ABSENT, True
             elif entry.uid:
                 self._replace(entry, row)
-            elif not _ends(row):
+            elif not _ends(row) and _is_whole(row):
                 self._create(entry, row)
         if entry.uid and not entry.deleting:
             self._tell_status(entry, row)
@@ -229,6 +231,12 @@ class ServedWorkloads:
         told = {**entry.status, **patch}
         entry.status = {key: value for key, value in told.items() if value is not None}
         entry.status_told_at = self._now
+
+
+def _is_whole(row: WorkloadRow) -> bool:
+    """Whether the workload may be seen: that of a group, as in Kueue, once all of its pods were there."""
+    job = row.row.job
+    return job is None or job.kind != POD_GROUP or is_composed(row.row, job.manifest["spec"]["totalCount"])
 
 
 def _ends(row: WorkloadRow) -> bool:

@@ -2,8 +2,8 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from psycopg import Error as DatabaseError
 
 from accounts.events import wake_scheduler
 from accounts.exceptions import AlreadyExists, ManifestErrors
+from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster, Namespace
 from accounts.tracing import current_traceparent
 from queues.manifests.bounds import check_totals
@@ -82,6 +83,7 @@ def create_workloads(
     if not specs:
         return []
     now = now or timezone.now()
+    specs = _with_copied_keys(cluster, specs)
     check_totals(specs)
     try:
         with transaction.atomic():
@@ -100,6 +102,18 @@ def create_workloads(
     except IntegrityError as error:
         raise AlreadyExists(_taken_meanwhile(error)) from error
     return created + [CreatedWorkload(row.pk, row.uid, row.namespace, row.name, spec) for row, spec in taken]
+
+
+def _with_copied_keys(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[WorkloadSpec]:
+    """The specs, with the labels and annotations of their jobs that the Configuration hands over."""
+    copied = copied_keys(cluster.configuration)
+    return [_with_keys(spec, *copied.of(spec.job.labels, spec.job.annotations)) if spec.job else spec for spec in specs]
+
+
+def _with_keys(spec: WorkloadSpec, labels: Mapping[str, str], annotations: Mapping[str, str]) -> WorkloadSpec:
+    if not (labels or annotations):
+        return spec
+    return replace(spec, labels={**labels, **spec.labels}, annotations={**annotations, **spec.annotations})
 
 
 def _named(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:

@@ -1,11 +1,12 @@
 """Plans for submitted or found pods of groups: which group each joins, and whether it may."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from accounts.kinds.metrics_settings import CopiedKeys, copied_keys
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from queues.manifests import kueue_keys as keys
@@ -78,8 +79,9 @@ def plan_groups(
     for pod in pods:
         grouped[pod.submitted.spec.meta.namespace, pod.group.name].append(pod)
     plans = [_plan(cluster, GroupPlan(*key, members), actor, now) for key, members in sorted(grouped.items())]
+    copied = copied_keys(cluster.configuration)
     for plan in plans:
-        _Checks(plan, found_in_cluster).run()
+        _Checks(plan, copied, found_in_cluster).run()
     return plans
 
 
@@ -134,8 +136,9 @@ def _is_taken(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> b
 class _Checks:
     """The checks of whether the pods of a plan may join their group."""
 
-    def __init__(self, plan: GroupPlan, found: bool) -> None:
+    def __init__(self, plan: GroupPlan, copied: CopiedKeys, found: bool) -> None:
         self._plan = plan
+        self._copied = copied
         self._found = found
         self._holds = plan.workload is not None and plan.workload.quota_reserved_at is not None
 
@@ -153,6 +156,8 @@ class _Checks:
         if plan.group is not None and not self._group_is_open(plan.group):
             return
         self._check_facts()
+        if not self._holds:
+            self._check_copied_keys()
         self._check_places()
 
     def _check_row(self, pod: GroupPod, row: Job) -> None:
@@ -204,6 +209,29 @@ class _Checks:
                     pod.refuse(
                         path, _text(mine), rule, "Use the same value in all pods of a group.", MistakeReason.INVALID
                     )
+
+    def _check_copied_keys(self) -> None:
+        """Pods that hand labels or annotations over to their workload must agree on each."""
+        names = {pod.submitted.spec.meta.name for pod in self._plan.pods}
+        known: dict[str, str] = {}
+        for member in self._plan.members:
+            if member.counts and member.row.name not in names:
+                known |= self._handed_over(member.row.labels, member.row.annotations)
+        for pod in self._plan.pods:
+            meta = pod.submitted.spec.meta
+            for path, value in self._handed_over(meta.labels, meta.annotations).items():
+                if known.setdefault(path, value) != value:
+                    rule = f"must be the same as in the other pods of group {self._plan.name}: {known[path]}"
+                    remedy = "Use the same value in all pods of a group."
+                    pod.refuse(path, value, rule, remedy, MistakeReason.INVALID)
+
+    def _handed_over(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
+        """By path, what a pod hands over."""
+        mine, noted = self._copied.of(labels, annotations)
+        return {
+            **{f"metadata.labels[{key}]": value for key, value in mine.items()},
+            **{f"metadata.annotations[{key}]": value for key, value in noted.items()},
+        }
 
     def _stated(self) -> tuple[str, int, bool, bool] | None:
         """The values that pods must match: the stored ones, unless all pods are submitted again while the group is
