@@ -12,9 +12,11 @@ from accounts.services.cluster_settings import (
     require_not_mirrored,
     set_device_binding,
     set_mode,
+    set_placement,
     set_serves_kueue_objects,
     telemetry_url_mistake,
 )
+from scheduling.model.vocabulary import PlacementScope
 
 if TYPE_CHECKING:
     AnyModelAdmin = admin.ModelAdmin[Any]
@@ -71,7 +73,7 @@ class ClusterAdmin(AnyModelAdmin):
     list_display = ("name", "mode", "server_url", "created_at")
     form = ClusterForm
     fields = (
-        "name", "mode", "serves_kueue_objects", "device_binding", "accepts_workloads_from", "server_url",
+        "name", "mode", "serves_kueue_objects", "device_binding", "placement", "accepts_workloads_from", "server_url",
         "telemetry_urls", "configuration", "device_plugin_configuration", "configuration_generation",
     )  # fmt: skip
 
@@ -87,6 +89,7 @@ class ClusterAdmin(AnyModelAdmin):
             set_mode(obj, ClusterMode(obj.mode))
             set_serves_kueue_objects(obj, serves=obj.serves_kueue_objects)
             set_device_binding(obj, DeviceBinding(obj.device_binding))
+            set_placement(obj, PlacementScope(obj.placement))
         else:
             obj.save()
 

@@ -9,6 +9,7 @@ from typing import Any
 from accounts.models import Cluster, Namespace
 from gpus.models import Device, Node
 from queues.models import ClusterQueue, Cohort, FlavorQuota, LocalQueue, PodSet, ResourceFlavor, ResourceGroup, Workload
+from scheduling.model.vocabulary import PlacementScope
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Quotas = Mapping[str, Mapping[str, int | tuple[int, int | None, int | None]]]
@@ -16,8 +17,8 @@ Quotas = Mapping[str, Mapping[str, int | tuple[int, int | None, int | None]]]
 
 
 def make_cluster(name: str = "default", **fields: Any) -> Cluster:
-    """A cluster with the namespace `team`."""
-    cluster, _ = Cluster.objects.get_or_create(name=name, defaults=fields)
+    """A cluster with the namespace `team`, where all pods are placed on nodes."""
+    cluster, _ = Cluster.objects.get_or_create(name=name, defaults={"placement": PlacementScope.ALL, **fields})
     make_namespace(cluster, "team")
     return cluster
 

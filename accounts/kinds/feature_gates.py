@@ -1,4 +1,4 @@
-"""Kueue's feature gates and two of ours: their defaults, what depends on what, and which way each may be set here."""
+"""Kueue's feature gates and one of ours: their defaults, what depends on what, and which way each may be set here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,6 @@ BALANCED_PLACEMENT: Final = "TASBalancedPlacement"
 DISABLE_WAIT_FOR_PODS_READY: Final = "DisableWaitForPodsReady"
 STRICT_KUEUE_LIFECYCLE: Final = "StrictKueueLifecycle"
 """Ours: a workload lives as under Kueue also where ours is better for its user (docs/scheduling.md)."""
-
-PLACE_ALL_PODS: Final = "PlaceAllPods"
-"""Ours, and on unless set to false: pods without devices are placed on the cluster's nodes too."""
 
 CLAIMS_INTEGRATED: Final = "KueueDRAIntegration"
 CLAIMS_REJECTED: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
@@ -76,7 +73,7 @@ GATES: Final[Mapping[str, FeatureGate]] = {
         on=(
             ADMISSION_FAIR_SHARING, ADMISSION_GATED_BY, CLAIMS_INTEGRATED, CLAIMS_REJECTED, COUNTERS_INTEGRATED,
             DEFAULT_PRIORITY_CLASS, DISPATCH_IN_ORDER, DISPATCH_STEPS, FLAVOR_FUNGIBILITY, LOCAL_QUEUE_METRICS,
-            METRICS_OF_COHORTS, METRIC_OF_CREATION, PARTIAL_ADMISSION, PLACE_ALL_PODS, PREEMPT_WITHIN_NOMINAL,
+            METRICS_OF_COHORTS, METRIC_OF_CREATION, PARTIAL_ADMISSION, PREEMPT_WITHIN_NOMINAL,
             PREFER_NON_BORROWING, PRIORITY_SORTING, QUOTA_CHECK_STRATEGY, RECLAIMABLE_PODS,
         ),
         off=(

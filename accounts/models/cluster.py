@@ -5,6 +5,8 @@ from typing import Final
 
 from django.db import models
 
+from scheduling.model.vocabulary import PlacementScope
+
 
 class ClusterMode(StrEnum):
     """What we do with a cluster."""
@@ -49,6 +51,14 @@ class Cluster(models.Model):
         default=DeviceBinding.BIND,
         db_default=DeviceBinding.BIND.value,
         help_text="Who binds pods with devices: we, or HAMi's scheduler on the node and devices that we chose.",
+    )
+    placement = models.CharField(
+        max_length=16,
+        choices=[(scope.value, scope.value) for scope in PlacementScope],
+        default=PlacementScope.DEVICES,
+        db_default=PlacementScope.DEVICES.value,
+        help_text="Which pods we place on nodes: those of workloads with devices, also those in flavors with a "
+        "topology, or all. The cluster's own scheduler places the others.",
     )
     accepts_workloads_from = models.JSONField(
         default=list,

@@ -17,6 +17,7 @@ from accounts.outgoing import HIDDEN_CREDENTIALS, without_credentials
 from accounts.services.apply_result import Action
 from accounts.services.precondition import Precondition
 from scheduling.manifest import LocatedError, ObjectMeta
+from scheduling.model.vocabulary import PlacementScope
 
 CONFIGURATION_NAME: Final = "default"
 """What the Configuration of a cluster is called where a name is needed: it has none in its manifest."""
@@ -76,6 +77,12 @@ def set_device_binding(cluster: Cluster, binding: DeviceBinding) -> None:
     request_push(cluster.name)
 
 
+def set_placement(cluster: Cluster, placement: PlacementScope) -> None:
+    """Which pods are placed on nodes from now on; what is admitted already stays where it is."""
+    Cluster.objects.exclude(placement=placement).filter(pk=cluster.pk).update(placement=placement)
+    wake_scheduler(cluster.name)
+
+
 def set_accepted_managers(cluster: Cluster, names: Sequence[str]) -> None:
     """Whose MultiKueue may run workloads in the cluster: it acts there with our account."""
     Cluster.objects.filter(pk=cluster.pk).update(accepts_workloads_from=sorted(set(names)))
@@ -122,7 +129,7 @@ def settings_version(cluster: Cluster) -> str:
     # Keyed, so that nobody can try passwords against the word.
     urls = salted_hmac("telemetry_urls", json.dumps(cluster.telemetry_urls)).hexdigest()
     settings = (cluster.mode, cluster.serves_kueue_objects, cluster.device_binding, cluster.accepts_workloads_from)
-    return content_version((*settings, urls))
+    return content_version((*settings, cluster.placement, urls))
 
 
 def content_version(content: Any) -> str:

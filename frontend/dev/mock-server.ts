@@ -49,6 +49,7 @@ const CLUSTER = {
   mode: "schedule",
   serves_kueue_objects: false,
   device_binding: "bind",
+  placement: "all",
   accepts_workloads_from: [],
   server_url: "https://10.0.0.1:6443",
   configuration: {},

@@ -29,7 +29,7 @@ from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.models import Workload
 from scheduler.api.explanation_views import ExplanationSerializer, explanation_json
-from scheduler.store.configuration import read_configuration
+from scheduler.store.configuration import cluster_configuration
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
 from scheduling.outlook import effects
@@ -147,7 +147,7 @@ class PreviewView(ClusterView):
         if all(done.kind != "Configuration" for done in result.objects):
             return
         before = world.configuration
-        world.set_configuration(read_configuration(Cluster.objects.get(pk=self.cluster.pk).configuration))
+        world.set_configuration(cluster_configuration(Cluster.objects.get(pk=self.cluster.pk)))
         held.callback(world.set_configuration, before)
 
     def _deleted(self, document: Document) -> Applied:

@@ -16,7 +16,7 @@ from queues.kinds import KINDS
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
-from scheduling.model.vocabulary import FungibilityPolicy
+from scheduling.model.vocabulary import FungibilityPolicy, PlacementScope
 
 Shape = serializers.Serializer[Any]
 
@@ -228,6 +228,12 @@ _MAX_NAME: Final = 253
 _MAX_URLS: Final = 1000
 
 
+_PLACEMENT_HELP: Final = (
+    "Which pods are placed on nodes: those of workloads with devices (`devices`), also those in flavors with a "
+    "topology (`topology`), or all (`all`). The cluster's own scheduler places the others, by quota alone as in Kueue."
+)
+
+
 _TELEMETRY_HELP: Final = (
     "Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's "
     "exporter. Credentials are shown as `***`; sent so, they stay as they are."
@@ -243,6 +249,9 @@ class ClusterSettingsSerializer(Shape):
         [binding.value for binding in DeviceBinding], required=False, help_text=_BINDING_HELP
     )
 
+    placement = serializers.ChoiceField(
+        [scope.value for scope in PlacementScope], required=False, help_text=_PLACEMENT_HELP
+    )
     accepts_workloads_from = serializers.ListField(
         child=TextField(max_length=_MAX_NAME), required=False, max_length=_MAX_MANAGERS, help_text=_ACCEPTS_HELP
     )
@@ -263,8 +272,8 @@ class ClusterSettingsSerializer(Shape):
         if not attrs:
             raise serializers.ValidationError(
                 {
-                    "mode": "Required value: give mode, serves_kueue_objects, device_binding, accepts_workloads_from "
-                    "or telemetry_urls."
+                    "mode": "Required value: give mode, serves_kueue_objects, device_binding, placement, "
+                    "accepts_workloads_from or telemetry_urls."
                 }
             )
         return attrs
@@ -277,6 +286,7 @@ class ClusterSerializer(Shape):
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], help_text=_MODE_HELP)
     serves_kueue_objects = serializers.BooleanField(help_text=_SERVES_HELP)
     device_binding = serializers.ChoiceField([binding.value for binding in DeviceBinding], help_text=_BINDING_HELP)
+    placement = serializers.ChoiceField([scope.value for scope in PlacementScope], help_text=_PLACEMENT_HELP)
     accepts_workloads_from = serializers.ListField(child=serializers.CharField(), help_text=_ACCEPTS_HELP)
     server_url = serializers.CharField(allow_blank=True, help_text="Empty for those who may not see it.")
     configuration = serializers.DictField(help_text="Kueue's Configuration, as applied; empty: Kueue's defaults.")

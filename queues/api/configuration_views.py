@@ -25,6 +25,7 @@ from accounts.services.cluster_settings import (
     set_accepted_managers,
     set_device_binding,
     set_mode,
+    set_placement,
     set_serves_kueue_objects,
     set_telemetry_urls,
     settings_version,
@@ -37,6 +38,7 @@ from queues.api.filters import NamespaceFilter
 from queues.kinds import KINDS
 from queues.services.configuration import apply_json, delete_object
 from queues.services.owners import require_below
+from scheduling.model.vocabulary import PlacementScope
 
 
 class KindView(ClusterView):
@@ -283,6 +285,8 @@ class ClusterDetailView(ClusterView):
             set_serves_kueue_objects(row, serves=asked["serves_kueue_objects"])
         if "device_binding" in asked:
             set_device_binding(row, DeviceBinding(asked["device_binding"]))
+        if "placement" in asked:
+            set_placement(row, PlacementScope(asked["placement"]))
         if "accepts_workloads_from" in asked:
             set_accepted_managers(row, asked["accepts_workloads_from"])
         if "telemetry_urls" in asked:
@@ -309,6 +313,7 @@ def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:
         "mode": row.mode,
         "serves_kueue_objects": row.serves_kueue_objects,
         "device_binding": row.device_binding,
+        "placement": row.placement,
         "accepts_workloads_from": row.accepts_workloads_from if whole else [],
         "server_url": row.server_url if whole else "",
         "configuration": row.configuration if whole else {},

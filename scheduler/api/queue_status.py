@@ -14,7 +14,7 @@ from queues.models import LocalQueue
 from scheduler.live.published import published_of
 from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers
 from scheduler.store import objects
-from scheduler.store.configuration import read_configuration
+from scheduler.store.configuration import cluster_configuration
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, LocalQueueReason, StopPolicy
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
 from scheduling.world import World
@@ -76,7 +76,7 @@ _SET_BY: Final[Mapping[str, Callable[[World, Any], object]]] = {
 def _computed(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
     if not clusters:
         return {}
-    worlds = {cluster.pk: World(read_configuration(cluster.configuration)) for cluster in clusters}
+    worlds = {cluster.pk: World(cluster_configuration(cluster)) for cluster in clusters}
     for kind, set_in in _SET_BY.items():
         for pk, values in objects.read_objects_of(kind, list(worlds)).items():
             for value in values:

@@ -52,7 +52,7 @@ from scheduler.live.publisher import LiveFrames, Send, send_in_background
 from scheduler.store.batch import Batch
 from scheduler.store.batch_builder import BatchBuilder
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
-from scheduler.store.configuration import read_configuration
+from scheduler.store.configuration import cluster_configuration
 from scheduler.store.lease import begin_epoch, renew
 from scheduler.store.row_index import RowIndex
 from scheduler.store.saving import BatchRefused, offenders, save
@@ -139,7 +139,7 @@ class Engine:
         )  # fmt: skip
 
     def _configure(self, cluster: Cluster) -> None:
-        self._configuration = read_configuration(cluster.configuration)
+        self._configuration = cluster_configuration(cluster)
         self.world.set_configuration(self._configuration)
         settings = cluster.device_plugin_configuration.get("settings", {})
         self.rows.vendors = configured_vendors(settings, VENDORS)

@@ -15,7 +15,7 @@ from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from scheduler.models import ShadowCount, ShadowDifference
 from scheduler.store.changes import Changes
-from scheduler.store.configuration import read_configuration
+from scheduler.store.configuration import cluster_configuration
 from scheduler.store.row_index import RowIndex
 from scheduling.model.workload import Workload
 from scheduling.shadow import Act, Choice, Comparison, Shadow, ShadowResult, Verdict
@@ -53,7 +53,7 @@ class ShadowFollower:
         """The cluster's own settings, which decide how all else is read."""
         settings = cluster.device_plugin_configuration.get("settings", {})
         self._rows.vendors = configured_vendors(settings, VENDORS)
-        configuration = read_configuration(cluster.configuration)
+        configuration = cluster_configuration(cluster)
         self._world.set_configuration(configuration)
         self._rows.set_features(configuration.features, now)
         self._world.set_vendors(self._rows.vendors)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from accounts.kinds import feature_gates as gates
 from accounts.kinds.feature_gates import is_on
+from accounts.models import Cluster
 from scheduling.lifecycle.retention import Retention
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
@@ -23,6 +25,7 @@ from scheduling.model.quantity import parse_quantity
 from scheduling.model.resources import Transformation
 from scheduling.model.times import duration_seconds
 from scheduling.model.vocabulary import (
+    PlacementScope,
     PreemptionStrategy,
     QuotaCheckStrategy,
     RequeuingTimestamp,
@@ -30,8 +33,13 @@ from scheduling.model.vocabulary import (
 )
 
 
+def cluster_configuration(cluster: Cluster) -> Configuration:
+    """How the rules decide in a cluster: its Configuration, and how far it places pods."""
+    return replace(read_configuration(cluster.configuration), placement=PlacementScope(cluster.placement))
+
+
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
-    """The Configuration of a cluster. An empty one means Kueue's defaults, without fair sharing and without
+    """Kueue's Configuration. An empty one means Kueue's defaults, without fair sharing and without
     pods-ready.
 
     Kueue's main program enables waitForPodsReady if the block is absent (T64); we wait for pods only if it is
@@ -50,7 +58,6 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
         quota_check_strategy=QuotaCheckStrategy(check or QuotaCheckStrategy.BLOCK_UNDECLARED),
         balanced_placement=is_on(manifest, gates.BALANCED_PLACEMENT),
         strict_kueue_lifecycle=strict,
-        places_all_pods=is_on(manifest, gates.PLACE_ALL_PODS),
         device_class_mappings=tuple(_device_classes(each) for each in resources.get("deviceClassMappings") or ()),
         integrates_claims=is_on(manifest, gates.CLAIMS_INTEGRATED),
         rejects_claims=is_on(manifest, gates.CLAIMS_REJECTED),

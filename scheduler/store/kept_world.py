@@ -34,7 +34,7 @@ from queues.models import (
     Workload,
 )
 from scheduler.store.changes import Changes
-from scheduler.store.configuration import read_configuration
+from scheduler.store.configuration import cluster_configuration
 from scheduler.store.device_objects import DEVICE_KINDS, DEVICE_OBJECT
 from scheduler.store.row_index import RowIndex
 from scheduling.world import World
@@ -75,7 +75,7 @@ Versions = dict[str, dict[int, tuple[str, str]]]
 class _Kept:
     world: World
     rows: RowIndex
-    configuration: tuple[Any, Any]
+    configuration: tuple[Any, ...]
     versions: Versions = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
@@ -109,7 +109,7 @@ def forget_world(cluster: Cluster) -> None:
 def _take(cluster: Cluster) -> _Kept:
     """The kept World, or a new one if the cluster's own settings changed, because they affect how everything is
     read."""
-    configuration = (cluster.configuration, cluster.device_plugin_configuration)
+    configuration = (cluster.configuration, cluster.device_plugin_configuration, cluster.placement)
     with _kept_lock:
         kept = _kept.pop(cluster.pk, None)
         if kept is None or kept.configuration != configuration:
@@ -120,9 +120,9 @@ def _take(cluster: Cluster) -> _Kept:
         return kept
 
 
-def _empty(cluster: Cluster, configuration: tuple[Any, Any]) -> _Kept:
+def _empty(cluster: Cluster, configuration: tuple[Any, ...]) -> _Kept:
     settings = cluster.device_plugin_configuration.get("settings", {})
-    world = World(read_configuration(cluster.configuration))
+    world = World(cluster_configuration(cluster))
     rows = RowIndex(cluster.pk, world)
     rows.vendors = configured_vendors(settings, VENDORS)
     world.set_vendors(rows.vendors)

@@ -11,7 +11,7 @@ from accounts.models import Cluster
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.models import Workload
-from scheduler.store.configuration import read_configuration
+from scheduler.store.configuration import cluster_configuration
 from scheduler.store.row_index import RowIndex
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.world import World
@@ -23,7 +23,7 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
     `also` are (namespace, name); `now` is in seconds since the epoch.
     """
     settings = cluster.device_plugin_configuration.get("settings", {})
-    world = World(read_configuration(cluster.configuration))
+    world = World(cluster_configuration(cluster))
     rows = RowIndex(cluster.pk, world)
     rows.vendors = configured_vendors(settings, VENDORS)
     world.set_vendors(rows.vendors)

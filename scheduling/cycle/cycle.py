@@ -378,7 +378,7 @@ class Cycle:
             cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
             if entry.reason in _FOR_ROOM or (
                 reason is RequeueReason.NO_CANDIDATES
-                and (state.places_all_pods or (state.has_devices and info.asks_for_devices))
+                and (state.places_by_room or (state.has_devices and info.asks_for_devices))
             ):  # without a place for the pods nobody is preempted for quota either
                 state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:

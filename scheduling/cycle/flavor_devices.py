@@ -1,7 +1,8 @@
 """Joins quota and nodes in one decision: a flavor with quota but no place for the pods does not fit.
 
-This concerns workloads whose pods ask for devices while some node has registered devices; with PlaceAllPods all
-workloads, while nodes are known. Otherwise quota alone decides. Either all pods of all pod sets are placed, or none.
+This concerns workloads whose pods ask for devices while some node has registered devices. While nodes are known, the
+cluster's `placement` adds pods without devices: in flavors with a topology (`topology`), or all (`all`). Otherwise
+quota alone decides. Either all pods of all pod sets are placed, or none.
 
 Pods without devices in flavors where quota alone decides (`quota_only`) are left to the cluster's own scheduler. Pods
 with rules that we do not read (`PodTemplate.has_unread_rules`) must find a place but do not reserve it, because they
@@ -62,26 +63,32 @@ class DeviceAssigner:
 
     def concerns_pod_set(self, pod_set: PodSetRequests) -> bool:
         """Whether the pods must be placed: on devices, or on nodes with room for them."""
-        if self._state.places_all_pods:
+        if self._state.places_by_room:
             return pod_set.count > 0
         return self._asks(pod_set)
 
     @property
     def places_by_room(self) -> bool:
-        """Whether pods without devices are placed too."""
-        return self._state.places_all_pods
+        """Whether pods without devices are placed too, in some flavors at least."""
+        return self._state.places_by_room
 
     def _asks(self, pod_set: PodSetRequests) -> bool:
         return self._state.has_devices and self._request(pod_set).asks_for_devices
 
     def _by_room(self, pod_set: PodSetRequests) -> bool:
         """Whether the pods ask for no devices but are placed all the same."""
-        return self._state.places_all_pods and not self._asks(pod_set)
+        return self._state.places_by_room and not self._asks(pod_set)
 
-    def _is_left_alone(self, pod_set: PodSetRequests, flavors: Iterable[str]) -> bool:
-        """Whether the cluster's own scheduler places the pods, so that quota alone decides here."""
-        specs = self._state.flavors
-        return self._by_room(pod_set) and any(name in specs and specs[name].quota_only for name in flavors)
+    def _is_left_alone(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Iterable[str]) -> bool:
+        """Whether the cluster's own scheduler places the pods, so that quota alone decides here. A workload that asks
+        for devices is placed whole, but in flavors where quota alone decides."""
+        if not self._by_room(pod_set):
+            return False
+        specs = [self._state.flavors[name] for name in flavors if name in self._state.flavors]
+        if any(spec.quota_only for spec in specs):
+            return True
+        in_scope = self._state.places_all_pods or any(spec.topology_name is not None for spec in specs)
+        return not in_scope and not any(self._asks(each) for each in info.pod_sets)
 
     def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
         """Whether pods in the flavor are placed in a second pass, after the admission checks. A growing elastic job
@@ -130,7 +137,7 @@ class DeviceAssigner:
         pod_sets = [
             self.to_place(info, pod_set, flavors, pod_set.count, None)
             for pod_set in info.pod_sets
-            if pod_set.count and not self._is_left_alone(pod_set, flavors)
+            if pod_set.count and not self._is_left_alone(info, pod_set, flavors)
         ]
         return self._state.fleet.filters(pod_sets)
 
@@ -148,7 +155,7 @@ class DeviceAssigner:
         without = list(self._state.simulation.removed)
         if self._asks(pod_set):
             return self._state.fleet.most_pods(self._request(pod_set), without=without)
-        if not self._by_room(pod_set) or self._is_left_alone(pod_set, flavors):
+        if not self._by_room(pod_set) or self._is_left_alone(info, pod_set, flavors):
             return None
         return self._state.fleet.room(self.to_place(info, pod_set, flavors, 1, None), without=without)
 
@@ -231,7 +238,7 @@ class DeviceAssigner:
         self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str], first: int = 0
     ) -> list[PodSetToPlace]:
         """The pods of a pod set from number `first`: as one group, or one group per topology domain."""
-        if self._is_left_alone(result.pod_set, flavors):
+        if self._is_left_alone(info, result.pod_set, flavors):
             return []
         found: list[PodSetToPlace] = []
         for count, nodes in self._shares(result, result.gained, dict.fromkeys(flavors), first):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from scheduling.model.features import Features
 from scheduling.model.resources import Transformation
-from scheduling.model.vocabulary import PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp
+from scheduling.model.vocabulary import PlacementScope, PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp
 
 DEFAULT_PREEMPTION_STRATEGIES = (
     PreemptionStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
@@ -82,10 +82,9 @@ class DeviceClassMapping:
 class Configuration:
     """Kueue's Configuration. An absent block is None, and its feature is off.
 
-    `balanced_placement` is Kueue's gate TASBalancedPlacement. Two gates are ours. `strict_kueue_lifecycle`
-    (StrictKueueLifecycle) follows Kueue's lifecycle even where ours is better for users. `places_all_pods`
-    (PlaceAllPods) places pods without devices on nodes too, where nodes are known; Kueue leaves that to the
-    cluster's own scheduler.
+    `balanced_placement` is Kueue's gate TASBalancedPlacement. `strict_kueue_lifecycle` is a gate of ours
+    (StrictKueueLifecycle) that follows Kueue's lifecycle even where ours is better for users. `placement` is no part
+    of Kueue's Configuration: the cluster says which pods are placed on nodes.
 
     `integrates_claims` is Kueue's gate KueueDRAIntegration. Without it `rejects_claims`
     (KueueDRARejectWorkloadsWhenDRADisabled) keeps workloads with claims out; without both, claims count nothing.
@@ -100,7 +99,7 @@ class Configuration:
     quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED
     balanced_placement: bool = False
     strict_kueue_lifecycle: bool = False
-    places_all_pods: bool = False
+    placement: PlacementScope = PlacementScope.DEVICES
     device_class_mappings: tuple[DeviceClassMapping, ...] = ()
     integrates_claims: bool = True
     rejects_claims: bool = True

@@ -229,6 +229,18 @@ class TransformationStrategy(StrEnum):
     REPLACE = "Replace"
 
 
+class PlacementScope(StrEnum):
+    """Which pods are placed on named nodes; the cluster's own scheduler places all others, by quota alone as in
+    Kueue."""
+
+    DEVICES = "devices"
+    """Pods of workloads that ask for devices."""
+    TOPOLOGY = "topology"
+    """Also pods in flavors with a topology."""
+    ALL = "all"
+    """All pods, where nodes are known."""
+
+
 class RequeuingTimestamp(StrEnum):
     """Which time orders a workload that WaitForPodsReady evicted."""
 

@@ -34,6 +34,7 @@ from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,
+    PlacementScope,
     PreemptionStrategy,
     QueueingStrategy,
     ReclaimWithinCohortPolicy,
@@ -45,9 +46,6 @@ from scheduling.model.vocabulary import (
 Manifest = Mapping[str, Any]
 
 BALANCED_PLACEMENT_GATE = "TASBalancedPlacement"
-PLACE_ALL_PODS_GATE = "PlaceAllPods"
-"""A gate of ours. Off unless a scenario sets it, because scenarios record what Kueue decides, and Kueue places no
-pods on nodes."""
 ENDED_PHASES = ("Succeeded", "Failed")
 NO_USAGE: Mapping[str, Mapping[str, int]] = {}
 
@@ -223,7 +221,8 @@ def read_resource_quota(manifest: Manifest) -> NamespaceQuota:
 
 def read_configuration(scenario: Manifest) -> Configuration:
     """`fairSharing`, `admissionFairSharing`, `transformations` and `featureGates` of a scenario, as in Kueue's
-    Configuration."""
+    Configuration, and `placement`, as a cluster says it. That is `devices` by default, because scenarios record what
+    Kueue decides, and Kueue places no pods on nodes."""
     fair, usage_based = scenario.get("fairSharing"), scenario.get("admissionFairSharing")
     strategies = tuple(PreemptionStrategy(s) for s in (fair or {}).get("preemptionStrategies") or ())
     gates = scenario.get("featureGates") or {}
@@ -232,7 +231,7 @@ def read_configuration(scenario: Manifest) -> Configuration:
         admission_fair_sharing=_read_admission_fair_sharing(usage_based) if usage_based is not None else None,
         balanced_placement=bool(gates.get(BALANCED_PLACEMENT_GATE)),
         transformations=tuple(_read_transformation(rule) for rule in scenario.get("transformations") or ()),
-        places_all_pods=bool(gates.get(PLACE_ALL_PODS_GATE)),
+        placement=PlacementScope(scenario.get("placement") or PlacementScope.DEVICES),
     )
 
 

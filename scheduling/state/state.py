@@ -26,7 +26,7 @@ from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.selectors import matches_node_selector
 from scheduling.model.topology import Topology
 from scheduling.model.vendor import DeviceVendor
-from scheduling.model.vocabulary import DecisionKind, PendingReason
+from scheduling.model.vocabulary import DecisionKind, PendingReason, PlacementScope
 from scheduling.model.workload import Admission
 from scheduling.quota.cells import CellAmounts, add_usage, remove_usage
 from scheduling.quota.tree import CohortTree
@@ -73,7 +73,7 @@ class State:
         self._reported: dict[str, Node] = {}
         """Nodes without the devices that drivers publish for claims."""
         self.has_devices = False
-        self.places_all_pods = False
+        self.places_by_room = False
         """Whether pods without devices are placed on nodes too: so configured, and nodes are known."""
         self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
@@ -134,7 +134,7 @@ class State:
     def set_configuration(self, configuration: Configuration) -> None:
         """Replace the configuration. Only allowed while no workload is known."""
         self.configuration = configuration
-        self.places_all_pods = configuration.places_all_pods and bool(self.fleet.nodes)
+        self.places_by_room = self._is_to_place_by_room() and bool(self.fleet.nodes)
         self.claims = ClaimRules(self.claims.objects, configuration)
         self.history = usage_history(configuration.admission_fair_sharing)
         if self.history is not None:
@@ -200,13 +200,21 @@ class State:
             self.topology_flavors.delete_node(name)
             self._node_changed(before, None)
 
+    def _is_to_place_by_room(self) -> bool:
+        return self.configuration.placement is not PlacementScope.DEVICES
+
+    @property
+    def places_all_pods(self) -> bool:
+        """Whether pods without devices are placed in every flavor that does not leave them to quota alone."""
+        return self.places_by_room and self.configuration.placement is PlacementScope.ALL
+
     def _node_changed(self, before: Node | None, after: Node | None) -> None:
         """Wake workloads whose flavors include a node that offers more than before. When the first node or device
         appears or the last one disappears, wake all: placement begins or ceases to matter."""
         had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
-        self.places_all_pods = self.configuration.places_all_pods and bool(self.fleet.nodes)
+        self.places_by_room = self._is_to_place_by_room() and bool(self.fleet.nodes)
         first_or_last = not self.fleet.nodes or (before is None and len(self.fleet.nodes) == 1)
-        if had_devices != self.has_devices or (self.configuration.places_all_pods and first_or_last):
+        if had_devices != self.has_devices or (self._is_to_place_by_room() and first_or_last):
             self.dirty_queues.update(self.cluster_queues)
         if before is not None and before.external_usage != (after.external_usage if after is not None else {}):
             self.wake_waiting_for_devices()  # a ResourceQuota may allow more devices now, on any node

@@ -34,7 +34,7 @@ from scheduling.model.pod import Container, PodTemplate
 from scheduling.model.quantity import NANOS
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.selectors import LabelSelector
-from scheduling.model.vocabulary import ReclaimWithinCohortPolicy, WithinClusterQueuePolicy
+from scheduling.model.vocabulary import PlacementScope, ReclaimWithinCohortPolicy, WithinClusterQueuePolicy
 from scheduling.model.workload import PodSet, Workload
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
@@ -97,7 +97,7 @@ def cohorts() -> World:
 
 def placed() -> World:
     """Cohorts of 10 over nodes that hold all pods, all but full: no pod is admitted without a node."""
-    built = world(Configuration(places_all_pods=True), 10, WORKLOADS, ClusterQueuePreemption())
+    built = world(Configuration(placement=PlacementScope.ALL), 10, WORKLOADS, ClusterQueuePreemption())
     for number in range(NODES):
         amounts = {"cpu": 42_000, "memory": 42 * GIB, "pods": 110}
         built.set_node(Node(f"node-{number:04}", allocatable=amounts))

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from accounts.models import Cluster
+from accounts.services.cluster_settings import set_placement
 from clusters.audit import audit
 from clusters.client import PODS, JsonObject
 from queues.models import PodSet, ResourceFlavor
 from scheduler.leader.engine import Engine
+from scheduling.model.vocabulary import PlacementScope
 from tests.clusters.system import System, queued
 from tests.simulated_cluster import job, pod
 
@@ -93,7 +95,7 @@ def test_room_that_pods_of_others_take_is_not_given_away(system: System) -> None
 @pytest.mark.parametrize("setting", ["cluster", "flavor"])
 def test_quota_alone_decides_where_the_cluster_or_the_flavor_says_so(system: System, setting: str) -> None:
     if setting == "cluster":
-        Cluster.objects.update(configuration={"featureGates": {"PlaceAllPods": False}})
+        Cluster.objects.update(placement="devices")
     else:
         ResourceFlavor.objects.update(quota_only=True)
     system.cluster.refresh_from_db()
@@ -103,3 +105,19 @@ def test_quota_alone_decides_where_the_cluster_or_the_flavor_says_so(system: Sys
     system.turn()
     assert system.workload("picky").status == "Admitted"
     assert PodSet.objects.get().nodes == []
+
+
+def test_a_cluster_that_places_devices_only_ties_no_other_pod_to_a_host(system: System) -> None:
+    system.submit(cpu_job("picky", "1", {"nodeSelector": {"disk": "none"}}))
+    system.submit(cpu_job("before", "1", run_seconds=1000))
+    system.turn()
+    assert system.workload("picky").reason == "WaitingForNodes"
+    set_placement(system.cluster, PlacementScope.DEVICES)
+    system.submit(cpu_job("gang", "1", parallelism=3, completions=3, run_seconds=1000))
+    for _ in range(2):
+        system.turn()
+    assert {system.workload(name).status for name in ("picky", "before", "gang")} == {"Admitted"}
+    assert PodSet.objects.get(workload__job__name="before").nodes == ["node-01"]  # what is admitted stays
+    specs = [each["spec"] for each in system.pods() if each["metadata"]["name"].startswith("gang-")]
+    assert [spec["nodeSelector"] for spec in specs] == [{"gpu": "on"}] * 3
+    assert not any(spec.get("schedulingGates") for spec in specs)

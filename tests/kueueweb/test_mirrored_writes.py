@@ -102,6 +102,20 @@ def test_who_binds_pods_with_devices_is_set_by_cluster_admins(cluster: Cluster) 
     assert alice.get(url).json()["device_binding"] == "bind"
 
 
+def test_how_far_pods_are_placed_is_set_by_cluster_admins(cluster: Cluster) -> None:
+    url = "/api/v1/clusters/default/"
+    assert client_of(User.objects.get(username="bob")).patch(url, {"placement": "all"}).status_code == 403
+    alice = client_of(User.objects.get(username="alice"))
+    before = alice.get(url)
+    assert before.json()["placement"] == "devices"  # a new cluster: nothing is tied to a host that Kueue would not tie
+    assert alice.patch(url, {"placement": "everywhere"}).json()["errors"][0]["path"] == "placement"
+    assert alice.patch(url, {"placement": "topology"}).json()["placement"] == "topology"
+    call_command("set_cluster", placement="all")
+    now = alice.get(url)
+    assert now.json()["placement"] == "all"
+    assert now.headers["ETag"] != before.headers["ETag"]
+
+
 def test_settings_are_set_only_as_they_were_read(cluster: Cluster) -> None:
     url = "/api/v1/clusters/default/"
     alice = client_of(User.objects.get(username="alice"))

@@ -12,8 +12,10 @@ from accounts.services.cluster_settings import (
     set_accepted_managers,
     set_device_binding,
     set_mode,
+    set_placement,
     set_serves_kueue_objects,
 )
+from scheduling.model.vocabulary import PlacementScope
 
 
 class Command(BaseCommand):
@@ -42,6 +44,12 @@ class Command(BaseCommand):
         )
 
         parser.add_argument(
+            "--placement",
+            choices=[scope.value for scope in PlacementScope],
+            help="which pods we place on nodes: of workloads with devices, also in flavors with a topology, or all",
+        )
+
+        parser.add_argument(
             "--accept-workloads-from",
             nargs="*",
             metavar="CLUSTER",
@@ -58,6 +66,8 @@ class Command(BaseCommand):
             set_serves_kueue_objects(cluster, serves=options["serve_kueue_objects"])
         if options["device_binding"]:
             set_device_binding(cluster, DeviceBinding(options["device_binding"]))
+        if options["placement"]:
+            set_placement(cluster, PlacementScope(options["placement"]))
         if options["accept_workloads_from"] is not None:
             set_accepted_managers(cluster, options["accept_workloads_from"])
         cluster.refresh_from_db()

@@ -2864,6 +2864,14 @@ export interface components {
              *     * `pin` - pin
              */
             device_binding: components["schemas"]["DeviceBindingEnum"];
+            /**
+             * @description Which pods are placed on nodes: those of workloads with devices (`devices`), also those in flavors with a topology (`topology`), or all (`all`). The cluster's own scheduler places the others, by quota alone as in Kueue.
+             *
+             *     * `devices` - devices
+             *     * `topology` - topology
+             *     * `all` - all
+             */
+            placement: components["schemas"]["PlacementEnum"];
             /** @description The clusters whose MultiKueue may run workloads in this one, by name. */
             accepts_workloads_from: string[];
             /** @description Empty for those who may not see it. */
@@ -4805,6 +4813,14 @@ export interface components {
              *     * `pin` - pin
              */
             device_binding?: components["schemas"]["DeviceBindingEnum"];
+            /**
+             * @description Which pods are placed on nodes: those of workloads with devices (`devices`), also those in flavors with a topology (`topology`), or all (`all`). The cluster's own scheduler places the others, by quota alone as in Kueue.
+             *
+             *     * `devices` - devices
+             *     * `topology` - topology
+             *     * `all` - all
+             */
+            placement?: components["schemas"]["PlacementEnum"];
             /** @description The clusters whose MultiKueue may run workloads in this one, by name. */
             accepts_workloads_from?: string[];
             /** @description Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; sent so, they stay as they are. */
@@ -5137,6 +5153,13 @@ export interface components {
             flavors: string[];
             devices: components["schemas"]["Device"][];
         };
+        /**
+         * @description * `devices` - devices
+         *     * `topology` - topology
+         *     * `all` - all
+         * @enum {string}
+         */
+        PlacementEnum: "devices" | "topology" | "all";
         /** @description A pod as the cluster shows it. */
         Pod: {
             name: string;
@@ -10759,6 +10782,7 @@ export interface operations {
                      *           "mode": "schedule",
                      *           "serves_kueue_objects": false,
                      *           "device_binding": "bind",
+                     *           "placement": "devices",
                      *           "accepts_workloads_from": [],
                      *           "server_url": "",
                      *           "configuration": {},
@@ -10857,6 +10881,7 @@ export interface operations {
                      *       "mode": "schedule",
                      *       "serves_kueue_objects": false,
                      *       "device_binding": "bind",
+                     *       "placement": "devices",
                      *       "accepts_workloads_from": [],
                      *       "server_url": "",
                      *       "configuration": {},
@@ -10966,6 +10991,7 @@ export interface operations {
                      *       "mode": "schedule",
                      *       "serves_kueue_objects": false,
                      *       "device_binding": "bind",
+                     *       "placement": "devices",
                      *       "accepts_workloads_from": [],
                      *       "server_url": "",
                      *       "configuration": {},

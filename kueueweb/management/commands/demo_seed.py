@@ -13,6 +13,7 @@ from accounts.models import Cluster, Role, RoleBinding
 from clusters.simulated.fleet import FLEETS, MIXED, SEVERAL
 from kueueweb import demo
 from kueueweb.demo.jobs import TENANTS
+from scheduling.model.vocabulary import PlacementScope
 
 _QUEUES_OF_OTHER_DEVICES = {SEVERAL: ["accelerators.yaml"], MIXED: ["mixed.yaml"]}
 
@@ -29,7 +30,9 @@ class Command(BaseCommand):
         if not settings.DEMO:
             raise CommandError("This makes accounts with public passwords. Set DEMO=true if that is what you want.")
         call_command("migrate", verbosity=0, interactive=False)
-        cluster, _ = Cluster.objects.get_or_create(name="default", defaults={"simulated": True})
+        cluster, _ = Cluster.objects.get_or_create(
+            name="default", defaults={"simulated": True, "placement": PlacementScope.ALL}
+        )
         if not cluster.simulated:
             raise CommandError(
                 "The cluster 'default' of this database is not a demo's: it stays as it is. "

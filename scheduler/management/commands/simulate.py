@@ -4,7 +4,7 @@ INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A
 (`namespaces`, `resourceFlavors`, `cohorts`, `clusterQueues`, `localQueues`, `workloads`, `topologies`, `nodes`,
 `admissionChecks`, `limitRanges`, `runtimeClasses`, `pods` without a workload), and `runtimeSeconds`,
 `horizonSeconds`, `batchSeconds`, `fairSharing`, `admissionFairSharing`, `transformations`, `featureGates` (only
-`TASBalancedPlacement` and `PlaceAllPods` have an effect). OUTPUT gets a list of `{"name", "result"}`: the cycles
+`TASBalancedPlacement` has an effect), `placement`. OUTPUT gets a list of `{"name", "result"}`: the cycles
 that decided something, the times at which workloads finished, the remaining workloads, and all usage.
 
 With `cycles` a scenario runs that many cycles at time 0 only; `firstCycle` then has all decisions of the first one,

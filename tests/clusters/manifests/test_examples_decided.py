@@ -17,14 +17,14 @@ IGNORE_UNDECLARED = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
 resources: {quotaCheckStrategy: IgnoreUndeclared}
-featureGates: {PlaceAllPods: false}
 """
 
 
 @pytest.fixture
 def cluster() -> Cluster:
-    # The examples have one node, of which they say neither how large it is nor that any flavor reaches it.
-    cluster = Cluster.objects.create(name="default", configuration={"featureGates": {"PlaceAllPods": False}})
+    # The examples have one node, of which they say neither how large it is nor that any flavor reaches it: the cluster
+    # places pods with devices only, as a new one does.
+    cluster = Cluster.objects.create(name="default")
     for path in EXAMPLES:
         apply_manifests(cluster, path.read_bytes(), user=None)
     return cluster

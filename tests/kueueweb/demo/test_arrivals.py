@@ -26,7 +26,6 @@ from scheduling.model.pod import PodTemplate
 from scheduling.model.quantity import parse_amount
 from scheduling.model.workload import PodSet, Workload
 from scheduling.simulator.scenario import (
-    PLACE_ALL_PODS_GATE,
     read_cluster_queue,
     read_cohort,
     read_configuration,
@@ -64,7 +63,7 @@ def demo_world() -> World:
     scenario = {
         "fairSharing": configuration["fairSharing"],
         "transformations": configuration["resources"]["transformations"],
-        "featureGates": {PLACE_ALL_PODS_GATE: True},
+        "placement": "all",
     }
     world = World(read_configuration(scenario), VENDORS)
     for namespace in of_kind("Namespace"):

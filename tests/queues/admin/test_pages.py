@@ -108,14 +108,15 @@ def test_role_bindings(site: Client) -> None:
 
 def test_clusters(site: Client, cluster: Cluster) -> None:
     url = f"/admin/accounts/cluster/{cluster.pk}/change/"
-    site.post(url, {"mode": "observe", "device_binding": "bind", "server_url": "https://x", "name": "other"})
+    fields = {"mode": "observe", "device_binding": "bind", "placement": "topology", "server_url": "https://x"}
+    site.post(url, {**fields, "name": "other"})
     cluster.refresh_from_db()
-    assert (cluster.mode, cluster.name) == ("observe", "default")
+    assert (cluster.mode, cluster.placement, cluster.name) == ("observe", "topology", "default")
 
 
 def test_monitors_are_http_addresses(site: Client, cluster: Cluster) -> None:
     url = f"/admin/accounts/cluster/{cluster.pk}/change/"
-    fields = {"mode": "schedule", "device_binding": "bind", "server_url": ""}
+    fields = {"mode": "schedule", "device_binding": "bind", "placement": "all", "server_url": ""}
     site.post(url, {**fields, "telemetry_urls": '["http://monitor:9394/metrics"]'})
     for wrong in ('["file:///etc/passwd"]', '["http://"]', '"http://x"', "[1]"):
         page = site.post(url, {**fields, "telemetry_urls": wrong}).content.decode()

@@ -1,4 +1,4 @@
-"""J2: with PlaceAllPods nothing is admitted that no node takes, whether or not it asks for devices."""
+"""J2: where all pods are placed nothing is admitted that no node takes, whether or not it asks for devices."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scheduling.model.device import MIG_MODE, Device, MigPlacement, MigProfile
 from scheduling.model.node import Node
 from scheduling.model.selectors import HOSTNAME_LABEL, Taint, TaintEffect
 from scheduling.model.topology import Topology
+from scheduling.model.vocabulary import PlacementScope
 from scheduling.world import World
 from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpus
 from tests.scheduling.topology_helpers import domains
@@ -38,7 +39,7 @@ def node(name: str, cpu: int = 4, **fields: Any) -> Node:
 
 def places_all(*nodes: Node, **fields: Any) -> Builder:
     """One ClusterQueue with plenty of quota over these nodes, where all pods are placed."""
-    builder = Builder(places_all_pods=True).queue("q", {"default": QUOTA}, **fields)
+    builder = Builder(placement=PlacementScope.ALL).queue("q", {"default": QUOTA}, **fields)
     for each in nodes:
         builder.world.set_node(each)
     return builder
@@ -87,7 +88,7 @@ def test_j2_a_mig_resource_that_no_node_states(profile: str, said: str) -> None:
     geometry = (MigProfile("3g.20gb", 19_968, 43, 4, (MigPlacement(0, 4), MigPlacement(4, 4))),)
     device = Device("g0", 0, "NVIDIA", "NVIDIA A100", 7, 40_960, 100, mode=MIG_MODE, mig_profiles=geometry)
     resource = f"nvidia.com/mig-{profile}"
-    builder = Builder(places_all_pods=True).queue("q", {"default": {resource: 10}})
+    builder = Builder(placement=PlacementScope.ALL).queue("q", {"default": {resource: 10}})
     for each in (node("n1"), node("n2", devices=(device,))):
         builder.world.set_node(each)
     containers = [{"name": "c", "resources": {"limits": {resource: "1"}}}]
@@ -108,6 +109,40 @@ def test_each_filter_is_counted() -> None:
         "None of 4 nodes takes pod 0 of pod set main: 1 has too little cpu (2 requested, at most 1 free on a node), "
         "1 is not ready, 1 has a taint that the pod does not tolerate, 1 is cordoned"
     )
+
+
+@pytest.mark.parametrize(
+    ("scope", "in_rack", "anywhere"),
+    [
+        (PlacementScope.DEVICES, None, None),
+        (PlacementScope.TOPOLOGY, "WaitingForNodes", None),
+        (PlacementScope.ALL, "WaitingForNodes", "WaitingForNodes"),
+    ],
+)
+def test_a_pod_that_no_node_takes_waits_where_the_cluster_places_it(
+    scope: PlacementScope, in_rack: str | None, anywhere: str | None
+) -> None:
+    """The rack has 8 cpu, each of its two nodes 4: Kueue's topology counts the rack alone."""
+    builder = Builder(placement=scope).flavor("racks", node_labels={"in": "rack"}, topology_name="t")
+    builder.world.set_topology(Topology("t", ("rack",)))
+    builder.queue("plain", {"default": QUOTA}).queue("racked", {"racks": QUOTA})
+    for name in ("n1", "n2"):
+        builder.world.set_node(node(name, labels={"in": "rack", "rack": "r1"}))
+    result = cycle(builder.pending("anywhere", "plain", 500).pending("in-rack", "racked", 5).world)
+    refused = {name: str(reason) for name, reason in (("in-rack", in_rack), ("anywhere", anywhere)) if reason}
+    assert outcomes(result) == refused
+    assert set(admissions(result)) == {"in-rack", "anywhere"} - set(refused)
+    assert nodes_of(builder.world, "in-rack") == nodes_of(builder.world, "anywhere") == []
+
+
+@pytest.mark.parametrize("scope", PlacementScope)
+def test_a_workload_that_asks_for_devices_is_placed_whole_however_far_pods_are_placed(scope: PlacementScope) -> None:
+    builder = Builder(placement=scope).queue("q", {"default": QUOTA})
+    builder.world.set_node(gpu_node("g1"))
+    worker = pod_set({GPU: 1, MEMORY: 1000}, name="worker")
+    builder.pending("w", "q", [pod_set({}, name="launcher"), worker])
+    assert admissions(cycle(builder.world)) == ["w"]
+    assert nodes_of(builder.world, "w") == ["g1", "g1"]
 
 
 def test_quota_alone_decides_without_the_setting_without_nodes_and_in_flavors_that_say_so() -> None:
@@ -197,7 +232,7 @@ def spec(cpu: int) -> dict[str, Any]:
 
 
 def test_the_next_flavor_is_tried_when_the_nodes_of_the_first_are_full() -> None:
-    builder = Builder(places_all_pods=True)
+    builder = Builder(placement=PlacementScope.ALL)
     for name in ("old", "new"):
         builder.flavor(name, node_labels={"kind": name})
         builder.world.set_node(node(f"{name}-node", labels={"kind": name}))
@@ -211,7 +246,7 @@ def test_the_next_flavor_is_tried_when_the_nodes_of_the_first_are_full() -> None
 
 def test_leaves_of_a_topology_are_chosen_where_the_nodes_have_room_for_others_too() -> None:
     """A topology counts its own pods: those of a flavor without one on the same nodes are known to the fleet alone."""
-    builder = Builder(places_all_pods=True).flavor("racks", node_labels={"all": "x"}, topology_name="racks")
+    builder = Builder(placement=PlacementScope.ALL).flavor("racks", node_labels={"all": "x"}, topology_name="racks")
     builder.world.set_topology(Topology("racks", ("rack", HOSTNAME_LABEL)))
     builder.queue("plain", {"default": 100}).queue("q", {"racks": 100})
     for name in ("a", "b"):

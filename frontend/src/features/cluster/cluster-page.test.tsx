@@ -19,6 +19,7 @@ const cluster = {
   mode: "schedule",
   serves_kueue_objects: true,
   device_binding: "pin",
+  placement: "all",
   accepts_workloads_from: [],
   server_url: "",
   configuration: {

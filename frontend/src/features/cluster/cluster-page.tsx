@@ -56,6 +56,24 @@ const bindings = (): Record<NonNullable<ClusterSettings["device_binding"]>, Choi
   },
 });
 
+const placements = (): Record<NonNullable<ClusterSettings["placement"]>, Choice> => ({
+  devices: {
+    label: t`Devices only`,
+    meaning: t`Pods of workloads that ask for devices get nodes from kueueweb. The cluster's own scheduler places the others, as under Kueue.`,
+    warning: t`Workloads without devices are admitted as soon as their quota is free, also where no node has room for them yet.`,
+  },
+  topology: {
+    label: t`Devices and topologies`,
+    meaning: t`Also pods in flavors with a topology get nodes that have room for them.`,
+    warning: t`Workloads in flavors without a topology are admitted as soon as their quota is free, also where no node has room for them yet.`,
+  },
+  all: {
+    label: t`All pods`,
+    meaning: t`Every pod gets a node that has room for it, and a workload that no node takes waits and says why.`,
+    warning: t`Workloads wait where no known node takes them. A flavor whose nodes an autoscaler makes needs the annotation kueueweb.io/quota-only.`,
+  },
+});
+
 const serving = (): Record<"leave" | "follow", Choice> => ({
   leave: {
     label: t`Left alone`,
@@ -97,6 +115,14 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
             choices={bindings()}
             current={cluster.data.device_binding}
             change={(device_binding) => ({ device_binding })}
+            etag={cluster.data.etag}
+            admin={admin}
+          />
+          <Setting
+            title={t`Which pods get nodes from kueueweb`}
+            choices={placements()}
+            current={cluster.data.placement}
+            change={(placement) => ({ placement })}
             etag={cluster.data.etag}
             admin={admin}
           />
