@@ -160,6 +160,9 @@ def test_web_reads_logs_where_tenants_are_and_nothing_else() -> None:
     tenant = list(yaml.safe_load_all((FOLDER / "tenant.yaml").read_text()))
     given = {each["subjects"][0]["name"]: each["roleRef"]["name"] for each in tenant}
     assert given == {"kueueweb-push": "kueueweb-tenant", "kueueweb-web": "kueueweb-logs"}
+    everywhere = list(yaml.safe_load_all((FOLDER / "all-tenants.yaml").read_text()))
+    assert {each["kind"] for each in everywhere} == {"ClusterRoleBinding"}
+    assert {each["subjects"][0]["name"]: each["roleRef"]["name"] for each in everywhere} == given
     rules = {role["metadata"]["name"]: role["rules"] for role in objects("ClusterRole")}
     assert rules["kueueweb-logs"] == [{"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}]
 

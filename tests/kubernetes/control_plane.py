@@ -162,7 +162,10 @@ class ControlPlane(JobServer):
 
     def _start_controllers(self) -> None:
         self._start_controller_manager()
-        self._start("kube-scheduler", "--kubeconfig", "kubeconfig", "--leader-elect=false")
+        # A port of its own: two planes on one machine would both take the default one, and the second scheduler end.
+        self._start(
+            "kube-scheduler", "--kubeconfig", "kubeconfig", "--leader-elect=false", "--secure-port", str(free_port())
+        )
         self._start("kwok", "--kubeconfig", "kubeconfig", "--manage-all-nodes", "--config", str(STAGES))
 
 

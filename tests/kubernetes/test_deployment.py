@@ -10,8 +10,8 @@ import yaml
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.system import DEPLOY
 
-OPTIONAL: Final = ("served.yaml", "visibility.yaml")
-"""Beside the kustomization: what serving Kueue's objects needs, and its visibility API."""
+OPTIONAL: Final = ("served.yaml", "visibility.yaml", "all-tenants.yaml")
+"""Beside the kustomization: what serving Kueue's objects needs, its visibility API, and rights in all namespaces."""
 Built = list[dict[str, Any]]
 _DRY: Final = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-f", "-")
 
