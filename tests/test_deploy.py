@@ -83,7 +83,8 @@ def test_the_push_may_write_all_kueue_objects_that_it_serves_and_the_status_of_s
     role, converter, converts, binding = documents
     assert [subject["name"] for subject in binding["subjects"]] == ["kueueweb-push"]
     assert [subject["name"] for subject in converts["subjects"]] == ["kueueweb-webhook"]
-    [definitions] = converter["rules"]
+    definitions, classes = converter["rules"]
+    assert (classes["resources"], classes["verbs"]) == (["workloadpriorityclasses"], ["get"])
     assert set(definitions["resourceNames"]) == {f"{kinds[0].plural}.{GROUP}" for kinds in KUEUE_KINDS.values()}
     assert definitions["verbs"] == ["get", "patch"]
     objects, statuses = role["rules"][:2]
