@@ -105,12 +105,20 @@ DEVICE_KINDS: Final = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIM_TEMPLATES
 
 
 class ClusterError(Exception):
-    """The API server refused. `status` is the HTTP status (0: no answer), `reason` Kubernetes' reason, and
-    `retry_after` for how many seconds the server wants to be left alone."""
+    """The API server refused.
 
-    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+    * status: the HTTP status (0: no answer).
+    * reason: Kubernetes' reason.
+    * retry_after: for how many seconds the server wants to be left alone.
+    * fields: the paths of the fields that it names as causes.
+    """
+
+    def __init__(
+        self, status: int, reason: str, message: str, retry_after: float = 0.0, fields: Sequence[str] = ()
+    ) -> None:
         super().__init__(f"{reason or status}: {message}")
         self.retry_after = retry_after
+        self.fields = tuple(fields)
         self.status = status
         self.reason = reason
         self.message = message
@@ -354,12 +362,20 @@ class ClusterClient:
         namespace = str(item["metadata"].get("namespace", ""))
         return self._json("POST", kind.path(namespace), {"fieldManager": FIELD_MANAGER}, item)
 
-    def apply(self, kind: Kind, item: Mapping[str, Any], *, force: bool = True) -> JsonObject:
-        """Server-side apply: fields given here become ours, fields that we no longer give are removed, all others
-        stay."""
+    def apply(
+        self,
+        kind: Kind,
+        item: Mapping[str, Any],
+        *,
+        force: bool = True,
+        subresource: str = "",
+        manager: str = FIELD_MANAGER,
+    ) -> JsonObject:
+        """Server-side apply: fields given here become the manager's, fields that it no longer gives are removed, all
+        others stay. A resourceVersion in the metadata is a precondition."""
         metadata = item["metadata"]
-        path = kind.path(str(metadata.get("namespace", "")), str(metadata["name"]))
-        query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
+        path = kind.path(str(metadata.get("namespace", "")), str(metadata["name"]), subresource)
+        query = {"fieldManager": manager, "force": "true" if force else "false"}
         return self._json("PATCH", path, query, item, _APPLY_PATCH)
 
     def replace(self, kind: Kind, item: Mapping[str, Any]) -> JsonObject:
@@ -602,4 +618,7 @@ def _error(status: int, content: bytes, retry_after: float = 0.0) -> ClusterErro
 
 
 def _error_of(body: Mapping[str, Any], status: int, retry_after: float = 0.0) -> ClusterError:
-    return ClusterError(status, str(body.get("reason") or ""), str(body.get("message") or ""), retry_after)
+    details = body.get("details")
+    causes = (details.get("causes") if isinstance(details, dict) else None) or ()
+    fields = [str(cause["field"]) for cause in causes if isinstance(cause, dict) and cause.get("field")]
+    return ClusterError(status, str(body.get("reason") or ""), str(body.get("message") or ""), retry_after, fields)

@@ -16,7 +16,7 @@ from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, Jso
 from clusters.client import Kind as Resource
 from clusters.push.namespaces import make_namespace
 from clusters.push.served_events import tell_of_overwriting
-from clusters.push.served_status import told_status
+from clusters.push.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, WITH_FINALIZER, note, note_absence, read_object
 from clusters.served.rows import Row, entries, read_rows, row_version, split
@@ -114,8 +114,8 @@ class ServedObjects:
         except ClusterError as error:
             if not (error.conflict or (entry.uid and error.not_found)) or attempt == _MAX_ATTEMPTS:
                 raise
-            self._look_again(kind, entry, row)
-            self._settle(kind, entry, row, attempt + 1)
+            if self._look_again(kind, entry, row):
+                self._settle(kind, entry, row, attempt + 1)
             return
         read = read_object(kind, stored, resource.api_version.rpartition("/")[2])
         note(entry, read)
@@ -157,8 +157,7 @@ class ServedObjects:
             self._release(kind, entry)
         self._client.delete(resource, entry.namespace, entry.name, uid=entry.uid)
         if row is None:
-            if entry.pk is not None:
-                entry.delete()
+            entry.forget()
             return
         entry.content, entry.deleting = ABSENT, True
         self._agree(entry, row)
@@ -166,7 +165,7 @@ class ServedObjects:
     def _let_go(self, kind: Kind, entry: ServedObject) -> None:
         """Nothing uses what somebody has deleted in the cluster any more: our row is gone, and nothing holds it."""
         self._release(kind, entry)
-        entry.delete()
+        entry.forget()
 
     def _hold(self, kind: Kind, entry: ServedObject) -> None:
         """The finalizer that our webhook gives an object at its creation, for one that was made without it."""
@@ -194,8 +193,8 @@ class ServedObjects:
         metadata = {"finalizers": left, "resourceVersion": live["metadata"]["resourceVersion"]}
         self._client.patch(resource, entry.namespace, entry.name, {"metadata": metadata})
 
-    def _look_again(self, kind: Kind, entry: ServedObject, row: Row) -> None:
-        """Note what somebody else has made of the object meanwhile."""
+    def _look_again(self, kind: Kind, entry: ServedObject, row: Row) -> bool:
+        """Note what somebody else has made of the object meanwhile; False if the watcher has done so."""
         resource = self._served[kind.name]
         live = self._client.get(resource, entry.namespace, entry.name)
         if live is None:
@@ -205,30 +204,32 @@ class ServedObjects:
         obj = Side(entry.content, entry.edited_at or self._now)
         if settle(entry.agreed, row.side, obj).step is Step.FOLLOW:
             entry.resource_version = ""  # news for the watcher, which has the row follow
-        entry.save()
+        return entry.keep()
 
     @staticmethod
     def _agree(entry: ServedObject, row: Row | None) -> None:
         """Note that the row of this version has been told."""
         if row is None:
-            if entry.pk is not None:
-                entry.delete()
+            entry.forget()
             return
         entry.row_version, entry.agreed = row.version, row.side.content
         entry.problem, entry.failures, entry.retry_at = "", 0, None
-        entry.save()
+        entry.keep()
 
     def _note_refusal(self, entry: ServedObject, refusal: ClusterError) -> None:
-        entry.problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
+        problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
         wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
+        if problem != entry.problem:
+            _log.warning("Cluster %s refuses %s: %s; again in %.0f s", self._cluster.name, entry, refusal, wait)
+        entry.problem = problem
         entry.failures += 1
         entry.retry_at = self._now + timedelta(seconds=wait)
-        entry.save()
-        _log.warning("Cluster %s refuses %s: %s; again in %.0f s", self._cluster.name, entry, refusal, wait)
+        entry.keep()
 
     def _tell_statuses(self, kind: Kind) -> None:
         recent = self._now - timedelta(seconds=STATUS_SECONDS)
-        there = entries(self._cluster, kind.name).exclude(uid="").filter(deleting=False)
+        # One without a version has changed: the watcher has the row follow first.
+        there = entries(self._cluster, kind.name).exclude(uid="").exclude(resource_version="").filter(deleting=False)
         due = {entry.key: entry for entry in there.filter(Q(status_told_at=None) | Q(status_told_at__lte=recent))}
         rows = [row.row for row in read_rows(self._cluster, kind, due.keys()).values()] if due else []
         statuses = STATUS_READERS[kind.name](self._cluster, rows) if rows else []
@@ -237,24 +238,22 @@ class ServedObjects:
             self._tell_status(kind, due[key], status)
 
     def _tell_status(self, kind: Kind, entry: ServedObject, status: Status) -> None:
-        resource = self._served[kind.name]
-        wanted = told_status(kind.name, resource.api_version, status, entry)
-        patch = {key: value for key, value in wanted.items() if entry.status.get(key) != value}
-        if not patch:
-            return
         try:
-            stored = self._client.patch(resource, entry.namespace, entry.name, {"status": patch}, subresource="status")
+            told = tell_status(self._client, self._served[kind.name], entry, status)
         except ClusterUnreachable:
             raise
         except ClusterError as refusal:
-            _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, refusal)
+            if refusal.not_found:
+                entry.deleting = True  # nothing to tell it any more; the watcher has its row follow
+                entry.keep()
+                return
+            if not refusal.conflict:  # else the watcher reads first what has changed
+                _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, refusal)
+            ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
             return
-        version = str(stored["metadata"]["resourceVersion"])
-        told = {key: value for key, value in {**entry.status, **wanted}.items() if value is not None}
-        # Only what a status write changes: the watcher may have noted an edit of the object meanwhile.
-        mine = ServedObject.objects.filter(pk=entry.pk)
-        mine.update(status=told, status_told_at=self._now)
-        mine.filter(resource_version=entry.resource_version).update(resource_version=version)
+        if told:
+            entry.status_told_at = self._now
+            entry.keep()
 
 
 def _is_to_be_held(entry: ServedObject) -> bool:

@@ -1,12 +1,20 @@
-"""Statuses as Kueue writes them into the cluster, from those that our manifests show (pure)."""
+"""Writes statuses into the cluster as Kueue does, by server-side apply: of each object the fields that are ours."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Final
 
 from accounts.services.object_status import Status
+from clusters.client import FIELD_MANAGER, ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
 from queues.models import ServedObject
+from scheduling.manifest.merge_patch import difference
+from scheduling.model.vocabulary import ConditionType
+
+_log = logging.getLogger(__name__)
 
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "ClusterQueue": (
@@ -27,30 +35,169 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 """What we write of each status; the rest is left as it is."""
+MANAGERS: Final[Mapping[str, str]] = {"Workload": "kueue-admission"}
+"""Under Kueue's own name, so that a Kueue that takes over can take away what it no longer says, and we what it said."""
 _V1BETA1: Final[Mapping[str, Mapping[str, str]]] = {
     "LocalQueue": {"flavorsUsage": "flavorUsage"},
     "Workload": {"accumulatedPastExecutionTimeSeconds": "accumulatedPastExexcutionTimeSeconds"},
 }
 """Names of the older version."""
+_OUR_CONDITIONS: Final = frozenset({str(each) for each in ConditionType} | {"Active"})
+"""A condition of another type is another controller's."""
+_REFUSES_FIELDS: Final = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR}
+)
+"""An API server answers 500 where the body of an apply does not have the types of the definition."""
+_STATUS_FIELD: Final = re.compile(r"\bstatus\.([A-Za-z]+)")
 
 
-def told_status(kind: str, api_version: str, status: Status, entry: ServedObject) -> Status:
-    """The status for the cluster: with None for what goes, in the version that is written.
+def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, status: Status) -> bool:
+    """Write the status if it differs from the one that is known, and note in `entry` that it is there.
+
+    Returns whether there was anything to write. Raises ClusterError: a `conflict` where the object is not as it was
+    seen last, so that an edit, a deletion or a check's answer that came meanwhile is read before we write.
+    """
+    if entry.kind == "AdmissionCheck" and not status:
+        return False  # another controller says of itself whether it is active
+    keys = _names(entry.kind, resource.api_version)
+    wanted = _wanted(status, keys, entry)
+    if all(_same(entry.status.get(key), wanted.get(key)) for key in keys.values()):
+        return False
+    stored = _apply(client, resource, entry, wanted)
+    surplus = _surplus(stored.get("status") or {}, wanted, keys.values())
+    if surplus:
+        # What other managers wrote of our fields, such as an earlier version of ours, an apply leaves as it is.
+        version = {"resourceVersion": stored["metadata"]["resourceVersion"]}
+        patch = {"metadata": version, "status": surplus}
+        stored = client.patch(resource, entry.namespace, entry.name, patch, subresource="status")
+    entry.resource_version = str(stored["metadata"]["resourceVersion"])
+    left = {key: value for key, value in (stored.get("status") or {}).items() if key not in keys.values()}
+    # As we wrote it: the server may spell a value in another way, and a value that it refuses is not tried again
+    # before it changes.
+    entry.status = {**left, **wanted, **_with_others_conditions(stored.get("status") or {}, wanted)}
+    return True
+
+
+def _names(kind: str, api_version: str) -> Mapping[str, str]:
+    """Our keys of a status -> their names in that version."""
+    older = _V1BETA1.get(kind, {}) if api_version.endswith("/v1beta1") else {}
+    return {key: older.get(key, key) for key in KEYS[kind]}
+
+
+def _wanted(status: Status, keys: Mapping[str, str], entry: ServedObject) -> JsonObject:
+    """The status as the cluster's version has it.
 
     A condition keeps the time at which its status became what it is, and names the generation that the cluster counts.
     """
-    if kind == "AdmissionCheck" and not status:
-        return {}  # another controller says of itself whether it is active
-    wanted: Status = {key: status.get(key) for key in KEYS[kind]}
-    there = {each.get("type"): each for each in entry.status.get("conditions") or ()}
-    if status.get("conditions"):
-        wanted["conditions"] = [_condition(each, there.get(each["type"]), entry) for each in status["conditions"]]
-    older = _V1BETA1.get(kind, {}) if api_version.endswith("/v1beta1") else {}
-    return {older.get(key, key): value for key, value in wanted.items() if value is not None or key in entry.status}
+    wanted = {name: status[key] for key, name in keys.items() if status.get(key) is not None}
+    if wanted.get("conditions"):
+        there = {each.get("type"): each for each in entry.status.get("conditions") or ()}
+        wanted["conditions"] = [_condition(each, there.get(each["type"]), entry) for each in wanted["conditions"]]
+    return wanted
 
 
-def _condition(wanted: Mapping[str, Any], there: Mapping[str, Any] | None, entry: ServedObject) -> dict[str, Any]:
+def _condition(wanted: Mapping[str, Any], there: Mapping[str, Any] | None, entry: ServedObject) -> JsonObject:
     found = {**wanted, "observedGeneration": entry.object_generation}
     if there is not None and there.get("status") == wanted["status"] and there.get("lastTransitionTime"):
         found["lastTransitionTime"] = there["lastTransitionTime"]
     return found
+
+
+def _apply(client: ClusterClient, resource: Kind, entry: ServedObject, wanted: JsonObject) -> JsonObject:
+    """The object with that status; of a field that the server refuses, it keeps the value that it had."""
+    metadata = {"name": entry.name, "uid": entry.uid, "resourceVersion": entry.resource_version}
+    if entry.namespace:
+        metadata["namespace"] = entry.namespace
+    identity = {"apiVersion": resource.api_version, "kind": entry.kind, "metadata": metadata}
+    manager = MANAGERS.get(entry.kind, FIELD_MANAGER)
+    told = dict(wanted)
+    while True:
+        try:
+            return client.apply(resource, {**identity, "status": told}, subresource="status", manager=manager)
+        except ClusterUnreachable:
+            raise
+        except ClusterError as refusal:
+            refused = {key for key in _refused_fields(refusal) if key in told and told[key] is wanted[key]}
+            if not refused:
+                raise
+            _log.warning("%s: the server refuses %s of its status: %s", entry, ", ".join(sorted(refused)), refusal)
+            kept = {key: entry.status[key] for key in refused if key in entry.status}
+            told = {key: value for key, value in told.items() if key not in refused} | kept
+
+
+def _refused_fields(refusal: ClusterError) -> set[str]:
+    """The keys of a status that a refusal names."""
+    if refusal.status not in _REFUSES_FIELDS:
+        return set()
+    return {found for text in (*refusal.fields, refusal.message) for found in _STATUS_FIELD.findall(text)}
+
+
+def _surplus(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Any) -> JsonObject:
+    """The merge patch that takes away what our fields have beyond what we say."""
+    patch: JsonObject = {}
+    for key in keys:
+        found, value = _ours(there.get(key)), wanted.get(key)
+        if _empty(found) or not _exceeds(found, value):
+            continue
+        if isinstance(found, Mapping) and isinstance(value, Mapping):
+            patch[key] = difference(found, value)
+        elif isinstance(value, list) and key == "conditions":
+            patch[key] = [*value, *_others_conditions(there)]
+        else:
+            patch[key] = value
+    return patch
+
+
+def _exceeds(there: Any, wanted: Any) -> bool:
+    """Whether there is more than wanted: a field, or an entry of a list with names."""
+    if isinstance(there, Mapping) and isinstance(wanted, Mapping):
+        return any(key not in wanted or _exceeds(value, wanted[key]) for key, value in there.items())
+    named = _by_name(there)
+    if named is not None:
+        return _exceeds(named, _by_name(wanted) or {})
+    return not _empty(there) and _empty(wanted)
+
+
+def _same(there: Any, wanted: Any) -> bool:
+    """Whether a field says what we want it to, in whatever order its named entries are, and whatever else is beside
+    our conditions."""
+    if _empty(there) and _empty(wanted):
+        return True
+    found, value = _by_name(_ours(there)), _by_name(wanted)
+    if found is not None and value is not None:
+        return found == value
+    return bool(there == wanted)
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value in ([], {})
+
+
+def _by_name(value: Any) -> Mapping[str, Any] | None:
+    """The entries of a list by their names or types; None of anything else."""
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        return None
+    for key in ("type", "name"):
+        if value and all(key in each for each in value):
+            return {str(each[key]): each for each in value}
+    return None
+
+
+def _ours(value: Any) -> Any:
+    """Of conditions, those that are ours; of anything else, all."""
+    if not isinstance(value, list):
+        return value
+    return [each for each in value if not (isinstance(each, Mapping) and _is_others(each))]
+
+
+def _is_others(entry: Mapping[str, Any]) -> bool:
+    return "type" in entry and entry["type"] not in _OUR_CONDITIONS
+
+
+def _others_conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return [each for each in status.get("conditions") or () if _is_others(each)]
+
+
+def _with_others_conditions(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> JsonObject:
+    others = _others_conditions(there)
+    return {"conditions": [*(wanted.get("conditions") or ()), *others]} if others else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from django.db import connection
 from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
-from clusters.push.served_status import told_status
+from clusters.push.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence
 from clusters.served.workloads import (
@@ -101,12 +101,21 @@ class ServedWorkloads:
         except ClusterUnreachable:
             raise
         except ClusterError as refusal:
-            entry.problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
-            wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
-            entry.failures += 1
-            entry.retry_at = self._now + timedelta(seconds=wait)
-            entry.save()
+            if refusal.conflict and entry.pk is not None:
+                # The watcher reads first what has changed, and then it is told again.
+                ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
+            else:
+                self._note_refusal(entry, refusal)
+
+    def _note_refusal(self, entry: ServedObject, refusal: ClusterError) -> None:
+        problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
+        wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
+        if problem != entry.problem:
             _log.warning("Cluster %s refuses %s: %s; again in %.0f s", self._cluster.name, entry, refusal, wait)
+        entry.problem = problem
+        entry.failures += 1
+        entry.retry_at = self._now + timedelta(seconds=wait)
+        entry.keep()
 
     def _tell_one(self, entry: ServedObject, row: WorkloadRow | None) -> None:
         if row is None:
@@ -129,7 +138,7 @@ class ServedWorkloads:
             entry.agreed = row.side.content
         entry.row_version = row.version
         entry.problem, entry.failures, entry.retry_at = "", 0, None
-        entry.save()
+        entry.keep()
 
     def _create(self, entry: ServedObject, row: WorkloadRow) -> None:
         manifest = workload_manifest(row.row)
@@ -181,6 +190,8 @@ class ServedWorkloads:
             note_absence(entry, self._now)
             self._create(entry, row)
             return
+        if live["metadata"]["resourceVersion"] != entry.resource_version:
+            raise ClusterError(409, "Conflict", f"{entry} was changed in the cluster meanwhile")
         spec = spec_in(workload_manifest(row.row)["spec"], self._resource.api_version)
         if "active" not in spec:
             spec["active"] = True
@@ -217,20 +228,17 @@ class ServedWorkloads:
                 metadata = {"finalizers": left, "resourceVersion": live["metadata"]["resourceVersion"]}
                 self._client.patch(self._resource, entry.namespace, entry.name, {"metadata": metadata})
             self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
-        entry.delete()
+        entry.forget()
 
     def _tell_status(self, entry: ServedObject, row: WorkloadRow) -> None:
         status = status_in(workload_status(row.row), self._resource.api_version)
-        patch = _difference(entry.status, told_status(KIND, self._resource.api_version, status, entry))
-        if not patch:
-            return
-        stored = self._client.patch(
-            self._resource, entry.namespace, entry.name, {"status": patch}, subresource="status"
-        )
-        entry.resource_version = stored["metadata"]["resourceVersion"]
-        told = {**entry.status, **patch}
-        entry.status = {key: value for key, value in told.items() if value is not None}
-        entry.status_told_at = self._now
+        try:
+            if tell_status(self._client, self._resource, entry, status):
+                entry.status_told_at = self._now
+        except ClusterError as refusal:
+            if not refusal.not_found:
+                raise
+            entry.deleting = True  # nothing to tell it any more; the watcher notes that it is gone
 
 
 def _is_whole(row: WorkloadRow) -> bool:
@@ -244,7 +252,3 @@ def _ends(row: WorkloadRow) -> bool:
     job = row.row.job
     withdrawn = job is not None and job.deletion_requested_at is not None
     return row.row.status == WorkloadStatus.FINISHED or row.row.ending is not None or withdrawn
-
-
-def _difference(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> JsonObject:
-    return {key: value for key, value in wanted.items() if there.get(key) != value}

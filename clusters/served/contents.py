@@ -119,6 +119,13 @@ def last_edit(obj: JsonObject) -> tuple[datetime, str]:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC), by
 
 
+def status_writer(obj: JsonObject) -> str:
+    """The program that wrote something of the status last."""
+    written = [entry for entry in obj["metadata"].get("managedFields") or () if entry.get("subresource") == "status"]
+    managers = [(str(entry.get("time") or ""), str(entry.get("manager") or "")) for entry in written]
+    return max(managers, default=("", ""))[1] or "a controller"
+
+
 def is_newer(version: str, known: str) -> bool:
     """Whether a resourceVersion is later than one that is known. They are whole numbers that grow; one that is not is
     only known to differ."""

@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from django.db import DataError, transaction
 
 from accounts.events import request_push
-from accounts.exceptions import KueuewebError
+from accounts.exceptions import Conflict, KueuewebError, ManifestErrors, NotFound
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
-from clusters.served.contents import FINALIZER, last_edit, note_absence
+from clusters.served.contents import FINALIZER, last_edit, note_absence, status_writer
 from clusters.served.workloads import KIND, WorkloadRow, read_spec, workload_content, workload_rows
 from clusters.sync.ownership import controller_uid
 from clusters.sync.present import name_key, present
 from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of
 from queues.manifests.workload import WorkloadSpec
 from queues.models import ServedObject
+from queues.services.admission_checks import CheckAnswer, names_answered_here, set_check_state
 from queues.services.workload_objects import apply_workloads
 from queues.services.workloads import change_priority, delete_workloads, hold, release
 from scheduling.manifest import ValidationReport
-from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
 _MAX_PROBLEM: Final = 1024
+_MAX_ACTOR: Final = 150
+_ANSWER: Final = ("state", "message", "requeueAfterSeconds", "podSetUpdates")
+"""What a controller of a check writes of its state."""
 
 
 class ServedWorkloadSync:
     """Has rows of workloads follow what others write of them in the cluster.
 
     One that belongs to a job follows its job: of its object only whether it is active, and its priority, is another's
-    to change. One without a job is made, changed and deleted as any other object.
+    to change. One without a job is made, changed and deleted as any other object. The state of an admission check is
+    its controller's to write, in the status.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:
@@ -59,11 +64,17 @@ class ServedWorkloadSync:
                 if known[key].uid:
                     note_absence(known[key], at)
                     known[key].row_version = 0
+            answers = {
+                key: _answers(known[key].status if key in known else {}, obj)
+                for key, obj in news.items()
+                if key in rows
+            }
             for key, obj in news.items():
                 self._note(known.setdefault(key, new_entry(self._cluster, KIND, key)), obj, rows.get(key), specs)
             touched = {*news, *gone}
             for key in sorted(touched):
                 self._follow(known[key], rows.get(key), specs.get(key), news.get(key), at)
+            self._take_answers(known, news, answers, at)
             rows = workload_rows(self._cluster, touched)
             for key in touched:
                 _keep(known[key], rows.get(key))
@@ -147,9 +158,52 @@ class ServedWorkloadSync:
                 self._cluster, [key], asked[0], actor=actor, priority_class_name=spec.priority_class_name, now=at
             )
 
+    def _take_answers(
+        self,
+        known: Mapping[str, ServedObject],
+        news: Mapping[str, JsonObject],
+        answers: Mapping[str, Sequence[JsonObject]],
+        at: datetime,
+    ) -> None:
+        """Store the states that controllers of checks have written, but for the checks that we answer ourselves."""
+        ours = names_answered_here(self._cluster) if any(answers.values()) else set()
+        for key, states in answers.items():
+            for state in states:
+                if state["name"] not in ours:
+                    self._take_answer(known[key], state, f"{status_writer(news[key])} in the cluster", at)
+
+    def _take_answer(self, entry: ServedObject, state: JsonObject, actor: str, at: datetime) -> None:
+        answer = CheckAnswer(
+            AdmissionCheckStatus(state["state"]),
+            str(state.get("message") or ""),
+            state.get("requeueAfterSeconds"),
+            state.get("podSetUpdates") or (),
+            str(state.get("lastTransitionTime") or ""),
+        )
+        try:
+            set_check_state(
+                self._cluster, entry.namespace, entry.name, state["name"], answer, actor=actor[:_MAX_ACTOR], now=at
+            )
+        except (Conflict, NotFound) as refused:
+            # It holds no quota, or asks no such check any more: what our row says is told again.
+            _log.info("The answer of check %s of %s is not needed: %s", state["name"], entry, refused)
+        except ManifestErrors as refused:
+            self._complain(entry, f"status.admissionChecks: {state['name']}: {refused}")
+
     def _complain(self, entry: ServedObject, problem: str) -> None:
         entry.problem = problem[:_MAX_PROBLEM]
         _log.error("%s of cluster %s can't be followed: %s", entry, self._cluster.name, problem)
+
+
+def _answers(before: Mapping[str, Any], obj: JsonObject) -> list[JsonObject]:
+    """The states of checks that are other than they were. One that is as it was answers an earlier reservation."""
+    old = {each.get("name"): each for each in before.get("admissionChecks") or ()}
+    return [
+        each
+        for each in (obj.get("status") or {}).get("admissionChecks") or ()
+        if each.get("state") in set(AdmissionCheckStatus)
+        and any(each.get(field) != old.get(each.get("name"), {}).get(field) for field in _ANSWER)
+    ]
 
 
 def _has_ended(row: WorkloadRow) -> bool:

@@ -1,12 +1,18 @@
 """Kueue's objects in a cluster where they are ours to serve."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
 from django.db import models
 
 
 class ServedObject(models.Model):
     """What is known of one of Kueue's objects in its cluster, beside the row that it stands for.
 
-    The watcher notes what it sees there, and the push what it has told.
+    The watcher notes what it sees there, under a lock of the row, and the push what it has told, by `keep` and
+    `forget`.
     """
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
@@ -29,6 +35,9 @@ class ServedObject(models.Model):
     failures = models.PositiveSmallIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
 
+    loaded_version = ""
+    """The resourceVersion that was noted when the row was read; no column."""
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="served_object_unique")
@@ -36,6 +45,32 @@ class ServedObject(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
+
+    @classmethod
+    def from_db(
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any
+    ) -> ServedObject:
+        found = super().from_db(db, field_names, values, **options)
+        found.loaded_version = found.resource_version
+        return found
+
+    def keep(self) -> bool:
+        """Store what is known now. False, and nothing is stored, if the watcher has noted another version since this
+        was read: what it saw is not to be overwritten, and what was told is told again."""
+        if self.pk is None:
+            ServedObject.objects.bulk_create([self], ignore_conflicts=True)
+            return True
+        columns = [field.attname for field in self._meta.concrete_fields if not field.primary_key]
+        mine = ServedObject.objects.filter(pk=self.pk, resource_version=self.loaded_version)
+        if not mine.update(**{column: getattr(self, column) for column in columns}):
+            return False
+        self.loaded_version = self.resource_version
+        return True
+
+    def forget(self) -> None:
+        """There is nothing to know any more, unless the watcher has noted another version since this was read."""
+        if self.pk is not None:
+            ServedObject.objects.filter(pk=self.pk, resource_version=self.loaded_version).delete()
 
     @property
     def key(self) -> str:

@@ -14,11 +14,15 @@ from accounts.events import wake_scheduler
 from accounts.exceptions import Conflict, NotFound
 from accounts.models import Cluster
 from queues.manifests.pod_set_updates import read_pod_set_updates
-from queues.models import Workload
+from queues.models import AdmissionCheck, Workload
 from queues.services.workload_events import log_event
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import AdmissionCheckStatus
+from scheduling.state.second_pass import MULTIKUEUE, PROVISIONING
 
+WEBHOOK_CONTROLLER: Final = "kueueweb.io/webhook"
+"""Of checks that are answered by a URL."""
+_OUR_CONTROLLERS: Final = (PROVISIONING, MULTIKUEUE, WEBHOOK_CONTROLLER)
 _MAX_MESSAGE: Final = 32_768
 """The length to which Kubernetes limits a condition's message."""
 
@@ -28,13 +32,21 @@ class CheckAnswer:
     """The answer of a check for a workload. `requeue_after_seconds` belongs to Retry.
 
     `pod_set_updates` are labels, annotations, node selectors and tolerations that the job's pods get when it starts,
-    as in Kueue ({name, labels, annotations, nodeSelector, tolerations}). They apply once the check is Ready.
+    as in Kueue ({name, labels, annotations, nodeSelector, tolerations}). They apply once the check is Ready. `since` is
+    when the state became so, in Kubernetes' form; empty: now.
     """
 
     state: AdmissionCheckStatus
     message: str = ""
     requeue_after_seconds: int | None = None
     pod_set_updates: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    since: str = ""
+
+
+def names_answered_here(cluster: Cluster) -> set[str]:
+    """The checks whose states we set ourselves; the states of all others are their controllers' to set."""
+    checks = AdmissionCheck.objects.filter(cluster=cluster, controller_name__in=_OUR_CONTROLLERS)
+    return set(checks.values_list("name", flat=True))
 
 
 def set_check_state(
@@ -92,7 +104,7 @@ def _refuse_out_of_turn(workload: Workload) -> None:
 def _write(stored: dict[str, Any], answer: CheckAnswer, now: datetime) -> bool:
     """Write the answer into the stored state. False if nothing changed."""
     if stored["state"] != answer.state:
-        stored["lastTransitionTime"] = rfc3339(now)
+        stored["lastTransitionTime"] = answer.since or rfc3339(now)
     wanted: dict[str, Any] = {"state": answer.state.value, "message": answer.message[:_MAX_MESSAGE]}
     if answer.state is AdmissionCheckStatus.RETRY and answer.requeue_after_seconds is not None:
         wanted["requeueAfterSeconds"] = answer.requeue_after_seconds

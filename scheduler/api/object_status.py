@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -26,6 +27,8 @@ _WAITING: Final = """
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
     FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished' AND namespace = ANY (%s) GROUP BY 1, 2
 """
+_INFINITE_SHARE: Final = 2**63 - 1
+"""The share of a borrower of weight 0, as Kueue writes it: the largest int64."""
 _NOT_SEEN: Final = (False, "Pending", "The scheduler has not looked at it yet")
 
 
@@ -49,7 +52,7 @@ def _cluster_queue(row: ClusterQueue, numbers: Numbers, held: Held, fair: bool) 
         "admittedWorkloads": entry["admitted"] if entry else 0,
     }
     if fair and entry:
-        status["fairSharing"] = {"weightedShare": entry["weighted_share"]}
+        status["fairSharing"] = {"weightedShare": _whole_share(entry["weighted_share"])}
     return status
 
 
@@ -59,9 +62,16 @@ def cohort_statuses(cluster: Cluster, rows: Sequence[Cohort]) -> list[Status]:
         return [{} for _ in rows]
     cohorts = read_numbers(cluster).cohorts
     return [
-        {"fairSharing": {"weightedShare": cohorts[row.name]["weighted_share"]}} if row.name in cohorts else {}
+        {"fairSharing": {"weightedShare": _whole_share(cohorts[row.name]["weighted_share"])}}
+        if row.name in cohorts
+        else {}
         for row in rows
     ]
+
+
+def _whole_share(share: float | str) -> int:
+    """The share as Kueue's API takes it: rounded up."""
+    return _INFINITE_SHARE if share == "Infinity" else math.ceil(float(share))
 
 
 def local_queue_statuses(cluster: Cluster, rows: Sequence[LocalQueue]) -> list[Status]:

@@ -37,11 +37,10 @@ from accounts.exceptions import KueuewebError, ManifestErrors
 from accounts.models import Cluster
 from accounts.outgoing import AddressNotAllowed, open_url, plain_words
 from queues.models import AdmissionCheck, Workload
-from queues.services.admission_checks import CheckAnswer, set_check_state
+from queues.services.admission_checks import WEBHOOK_CONTROLLER, CheckAnswer, set_check_state
 from scheduling.model.quantity import format_amount
 from scheduling.model.vocabulary import AdmissionCheckStatus
 
-CONTROLLER: Final = "kueueweb.io/webhook"
 URL: Final = "kueueweb.io/webhook-url"
 TIMEOUT: Final = "kueueweb.io/webhook-timeout-seconds"
 
@@ -119,7 +118,9 @@ def ask_pending(cluster: Cluster, now: float | None = None) -> int:
 
 def pending_questions(cluster: Cluster) -> Iterator[Question]:
     """The workloads that hold quota, with each of their Pending webhook checks."""
-    checks = {row.name: row for row in AdmissionCheck.objects.filter(cluster=cluster, controller_name=CONTROLLER)}
+    checks = {
+        row.name: row for row in AdmissionCheck.objects.filter(cluster=cluster, controller_name=WEBHOOK_CONTROLLER)
+    }
     if not checks:
         return
     reserving = Workload.objects.filter(cluster=cluster, status="QuotaReserved", evicted_at=None)

@@ -17,3 +17,17 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             result[key] = merge_patch(result.get(key), value)
     return result
+
+
+def difference(target: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes the target what is wanted; empty where it is that already."""
+    patch: dict[str, Any] = {key: None for key in target if key not in wanted}
+    for key, value in wanted.items():
+        there = target.get(key)
+        if isinstance(there, Mapping) and isinstance(value, Mapping):
+            inner = difference(there, value)
+            if inner:
+                patch[key] = inner
+        elif there != value:
+            patch[key] = value
+    return patch

@@ -12,9 +12,9 @@ from django.core.cache import cache
 
 from accounts.models import Role, RoleBinding
 from queues.models import AdmissionCheck, ClusterQueue, Workload, WorkloadEvent
-from queues.services.admission_checks import CheckAnswer, set_check_state
+from queues.services.admission_checks import WEBHOOK_CONTROLLER, CheckAnswer, set_check_state
 from queues.services.workloads import release
-from scheduler.checks.webhook import CONTROLLER, URL, ask_pending, signature
+from scheduler.checks.webhook import URL, ask_pending, signature
 from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.acceptance.life import condition, events, key, one_at_a_time, running_pods, statuses, submit
 from tests.api_client import SchemaClient
@@ -134,7 +134,7 @@ class TestWebhook:
 
     @pytest.fixture(autouse=True)
     def checked(self, system: System, receiver: Receiver) -> None:
-        make_check(system, "billing", controller=CONTROLLER, **{URL: receiver.url})
+        make_check(system, "billing", controller=WEBHOOK_CONTROLLER, **{URL: receiver.url})
         submit(system, "train")
         system.turn()
 

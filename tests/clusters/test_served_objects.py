@@ -9,6 +9,8 @@ import pytest
 
 from accounts.models import AuditRecord
 from clusters.client import EVENTS
+from clusters.push.served_status import tell_status
+from clusters.served.kueue_kinds import KUEUE_KINDS
 from queues.kinds import KINDS
 from queues.models import (
     ClusterQueue,
@@ -234,3 +236,114 @@ def test_a_cluster_that_serves_nothing_is_as_before(server: ServerThread) -> Non
     served.settle()
     assert not ClusterQueue.objects.exists()
     assert not ServedObject.objects.exists()
+
+
+def busy(served: ServedCluster, name: str) -> None:
+    """A workload comes, and we write the queue's status while the watcher has not read what changed before."""
+    make_workload(served.cluster, name, {"cpu": "1"}, queue_name="local")
+    served.advance(2)
+    served.engine.run()
+    served.push()
+
+
+def test_an_edit_that_meets_a_status_write_is_followed(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    served.patch("ClusterQueue", "main", queue_spec("9", cohortName="company"))
+    busy(served, "w-1")
+    served.settle()
+    assert (quota_here(), quota_there(served)) == (9000, "9")
+    status = served.get("ClusterQueue", "main")["status"]
+    assert status["admittedWorkloads"] == 1
+    assert status["conditions"][0]["observedGeneration"] == served.get("ClusterQueue", "main")["metadata"]["generation"]
+
+
+def test_a_deletion_that_meets_a_status_write_is_followed(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    served.delete("ClusterQueue", "main")
+    busy(served, "w-1")
+    served.settle()
+    assert ClusterQueue.objects.get().deletion_requested_at is not None
+
+
+def test_what_the_push_knows_does_not_overwrite_what_the_watcher_has_noted(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    read_before = ServedObject.objects.get(kind="ClusterQueue")
+    served.patch("ClusterQueue", "main", queue_spec("9", cohortName="company"))
+    served.watch()
+    noted = ServedObject.objects.get(kind="ClusterQueue")
+    assert not read_before.keep()
+    read_before.forget()
+    assert ServedObject.objects.get(kind="ClusterQueue").content == noted.content != read_before.content
+
+
+def test_the_share_of_a_queue_that_borrows_is_a_whole_number(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    served.cluster.configuration = {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}}
+    served.cluster.save(update_fields=["configuration"])
+    configure(served)
+    served.apply("ClusterQueue", "lender", queue_spec("5", cohortName="company"))
+    served.settle()
+    make_workload(served.cluster, "w-1", {"cpu": "5"}, queue_name="local")
+    served.settle(4)
+    status = served.get("ClusterQueue", "main")["status"]
+    assert status["fairSharing"] == {"weightedShare": 112}  # 1 of 9 cpu is borrowed: 111.1 of a thousand
+    assert (status["admittedWorkloads"], status["flavorsUsage"][0]["resources"][0]["borrowed"]) == (1, "1")
+
+
+def test_a_field_that_is_refused_holds_back_no_other(server: ServerThread, caplog: pytest.LogCaptureFixture) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    entry = ServedObject.objects.get(kind="ClusterQueue")
+    resource = next(kind for kind in KUEUE_KINDS["ClusterQueue"] if kind.api_version == V1BETA2)
+    status = {**entry.status, "pendingWorkloads": 3, "fairSharing": {"weightedShare": 1.5}}
+    assert tell_status(served.client, resource, entry, status)
+    there = served.get("ClusterQueue", "main")["status"]
+    assert (there["pendingWorkloads"], there.get("fairSharing")) == (3, None)
+    assert "refuses fairSharing of its status" in caplog.text
+    assert not tell_status(served.client, resource, entry, status)  # tried again when it changes
+
+
+def test_fields_of_a_status_that_others_write_stay(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    path = f"{served.path('ClusterQueue', 'main')}/status?fieldManager=budget"
+    condition = {
+        "type": "example.com/Budget", "status": "True", "reason": "Left", "message": "", "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    there = served.get("ClusterQueue", "main")["status"]["conditions"]
+    patch = {"status": {"conditions": [*there, condition]}}
+    served.send("PATCH", path, patch, "application/merge-patch+json")
+    busy(served, "w-1")
+    served.settle()
+    status = served.get("ClusterQueue", "main")["status"]
+    assert status["admittedWorkloads"] == 1
+    assert [each["type"] for each in status["conditions"]] == ["Active", "example.com/Budget"]
+    versions = served.versions()
+    served.settle()
+    assert served.versions() == versions
+
+
+def test_what_is_gone_is_told_nothing_more(server: ServerThread, caplog: pytest.LogCaptureFixture) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    served.delete("LocalQueue", "local", "team")
+    make_workload(served.cluster, "w-1", {"cpu": "1"}, queue_name="local")
+    caplog.clear()
+    for _ in range(3):
+        served.advance(2)
+        served.engine.run()
+        served.push()
+    assert "LocalQueue" not in caplog.text
+    assert ServedObject.objects.get(kind="LocalQueue").deleting
+    served.settle()
+    assert not ServedObject.objects.filter(kind="LocalQueue").exists()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from clusters.client import JsonObject
-from queues.models import ServedObject, Workload
+from queues.models import AdmissionCheck, ServedObject, Workload
+from queues.services.admission_checks import WEBHOOK_CONTROLLER
 from queues.services.workloads import hold, release
 from tests.clusters.kueue_cluster import V1BETA1, V1BETA2
 from tests.clusters.served_cluster import ServedCluster, configure
@@ -125,3 +127,128 @@ def test_the_object_goes_with_its_job(server: ServerThread) -> None:
         served.advance(40)
     assert not served.exists("Workload", name, "team")
     assert not ServedObject.objects.filter(kind="Workload").exclude(uid="").exists()
+
+
+def test_a_stop_that_meets_a_status_write_is_followed(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    queued(served, "runs")
+    served.settle(4)
+    row = Workload.objects.get()
+    served.patch("Workload", row.name, {"spec": {"active": False}}, "team")
+    Workload.objects.update(eviction_counts=[{"reason": "Preempted", "underlyingCause": "", "count": 1}])
+    served.advance(2)
+    served.push()
+    served.settle(4)
+    row.refresh_from_db()
+    assert not row.active
+    there = served.get("Workload", row.name, "team")
+    assert there["spec"]["active"] is False
+    assert conditions(there)["Evicted"] == ("True", "Deactivated")
+
+
+def test_what_kueue_wrote_of_a_status_is_taken_away_when_it_is_so_no_more(server: ServerThread) -> None:
+    """An apply removes its own fields only: a Kueue's, and those of an earlier version of ours, have another writer."""
+    served = ServedCluster(server)
+    configure(served)
+    queued(served, "runs")
+    served.settle(4)
+    row = Workload.objects.get()
+    path = f"{served.path('Workload', row.name, 'team')}/status?fieldManager=kueue"
+    admission = served.get("Workload", row.name, "team")["status"]["admission"]
+    assert admission["clusterQueue"] == "main"
+    served.send("PATCH", path, {"status": {"admission": None}}, "application/merge-patch+json")
+    served.send("PATCH", path, {"status": {"admission": admission}}, "application/merge-patch+json")
+    served.settle()
+    served.patch("Workload", row.name, {"spec": {"active": False}}, "team")
+    served.settle(4)
+    status = served.get("Workload", row.name, "team")["status"]
+    assert "admission" not in status
+    assert conditions({"status": status})["QuotaReserved"][0] == "False"
+
+
+def checked(served: ServedCluster) -> None:
+    """The queue asks a check whose controller is somebody's own, and one that we answer."""
+    configure(served)
+    served.apply("AdmissionCheck", "budget", {"spec": {"controllerName": "example.com/budget"}})
+    checks = {"admissionChecks": [{"name": "budget"}]}
+    served.patch("ClusterQueue", "main", {"spec": {"admissionChecksStrategy": checks}})
+    active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "observedGeneration": 1}
+    active["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    path = f"{served.path('AdmissionCheck', 'budget')}/status?fieldManager=budget"
+    served.send("PATCH", path, {"status": {"conditions": [active]}}, "application/merge-patch+json")
+    served.settle()
+
+
+def answer(served: ServedCluster, name: str, state: str, **more: Any) -> None:
+    """As the controller of the check `budget` writes it: the whole list, as it has read it."""
+    there = served.get("Workload", name, "team")["status"]["admissionChecks"]
+    states = [
+        {**each, "state": state, "message": "asked", "lastTransitionTime": "2026-01-02T00:00:00Z", **more}
+        if each["name"] == "budget"
+        else each
+        for each in there
+    ]
+    path = f"{served.path('Workload', name, 'team')}/status?fieldManager=budget"
+    served.send("PATCH", path, {"status": {"admissionChecks": states}}, "application/merge-patch+json")
+
+
+def state_there(served: ServedCluster, name: str) -> JsonObject:
+    [found] = served.get("Workload", name, "team")["status"]["admissionChecks"]
+    return dict(found)
+
+
+def test_a_check_is_answered_by_its_controller_in_the_cluster(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    checked(served)
+    queued(served, "runs")
+    served.settle(4)
+    row = Workload.objects.get()
+    assert (row.status, state_there(served, row.name)["state"]) == ("QuotaReserved", "Pending")
+    updates = [{"name": "main", "nodeSelector": {"pool": "paid"}}]
+    answer(served, row.name, "Ready", podSetUpdates=updates)
+    # A status write of ours that meets the answer does not put the state back.
+    Workload.objects.update(eviction_counts=[{"reason": "Preempted", "underlyingCause": "", "count": 1}])
+    served.advance(2)
+    served.push()
+    served.settle(4)
+    row.refresh_from_db()
+    assert row.status == "Admitted"
+    there = served.get("Workload", row.name, "team")
+    assert conditions(there)["Admitted"][0] == "True"
+    found = state_there(served, row.name)
+    assert (found["state"], found["message"], found["podSetUpdates"]) == ("Ready", "asked", updates)
+    assert found["lastTransitionTime"] == "2026-01-02T00:00:00Z"
+    started = served.send("GET", "/apis/batch/v1/namespaces/team/jobs/runs", None)
+    assert started["spec"]["template"]["spec"]["nodeSelector"]["pool"] == "paid"
+    versions = served.versions()
+    served.settle()
+    assert served.versions() == versions
+
+
+def test_a_check_that_says_retry_evicts_and_is_asked_anew(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    checked(served)
+    queued(served, "runs")
+    served.settle(4)
+    name = Workload.objects.get().name
+    answer(served, name, "Retry", requeueAfterSeconds=600)
+    served.settle(4)
+    row = Workload.objects.get()
+    assert (row.status, row.eviction_counts[0]["reason"]) == ("Pending", "AdmissionCheck")
+    assert row.requeue_at is not None
+    assert state_there(served, name)["state"] == "Pending"  # for the next reservation
+
+
+def test_the_state_of_a_check_that_we_answer_is_ours(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    checked(served)
+    AdmissionCheck.objects.update(controller_name=WEBHOOK_CONTROLLER)
+    served.push()
+    queued(served, "runs")
+    served.settle(4)
+    row = Workload.objects.get()
+    answer(served, row.name, "Ready")
+    served.settle(4)
+    row.refresh_from_db()
+    assert (row.status, state_there(served, row.name)["state"]) == ("QuotaReserved", "Pending")

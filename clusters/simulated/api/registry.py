@@ -21,6 +21,7 @@ from clusters.simulated.api.store import ObjectStore
 from clusters.simulated.api.validation import (
     validate,
     validate_binding,
+    validate_status,
     validate_update,
     with_defaults,
 )
@@ -287,7 +288,9 @@ class Registry:
         if not writer.subresource:
             attempt = Attempt(UPDATE, resource, updated, live, writer.account, writer.dry_run)
             updated = self.webhooks.mutated(attempt)
-        if writer.subresource != "status":
+        if writer.subresource == "status":
+            validate_status(resource, updated)
+        else:
             validate(resource, updated)
             validate_update(resource, live, updated)
         if not writer.subresource:

@@ -8,7 +8,7 @@ from typing import Any
 from clusters.simulated.api.errors import bad_request, invalid
 from clusters.simulated.api.objects import JsonObject, annotations_of, condition, labels_of, name_of
 from clusters.simulated.api.pod_validation import validate_pod_spec
-from clusters.simulated.api.resources import MUTATING, VALIDATING, Resource
+from clusters.simulated.api.resources import KUEUE_GROUP, MUTATING, VALIDATING, Resource
 from scheduling.model.limit_range import with_api_defaults
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -16,6 +16,14 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _MAX_LABEL_VALUE = 63
 _MAX_NAME = 253
 _MAX_ANNOTATIONS_BYTES = 256 * 1024
+
+_STATUS_INTEGERS = (
+    ("fairSharing", "weightedShare"),
+    ("pendingWorkloads",),
+    ("reservingWorkloads",),
+    ("admittedWorkloads",),
+)
+"""Fields in the statuses of Kueue's objects that its definitions want as integers."""
 
 _POD_DEFAULTS: JsonObject = {
     "restartPolicy": "Always",
@@ -104,6 +112,18 @@ def _validate_client_config(resource: Resource, name: str, path: str, webhook: J
     config = webhook.get("clientConfig") or {}
     if ("url" in config) == ("service" in config):
         raise invalid(resource.kind, name, f"{path}.clientConfig", "exactly one of url or service is required")
+
+
+def validate_status(resource: Resource, item: JsonObject) -> None:
+    """Refuses a status that breaks the definition of its kind. Raises ApiError (422), naming the field."""
+    for path in _STATUS_INTEGERS if resource.group == KUEUE_GROUP else ():
+        value: Any = item.get("status") or {}
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None and not isinstance(value, int):
+            field = ".".join(("status", *path))
+            why = f'Invalid value: "number": {field} in body must be of type integer: "number"'
+            raise invalid(resource.kind, name_of(item), field, why)
 
 
 def _validate_metadata(resource: Resource, item: JsonObject, name: str) -> None:

@@ -14,7 +14,8 @@ from django.test import override_settings
 
 from accounts.models import Cluster
 from queues.models import AdmissionCheck, Workload
-from scheduler.checks.webhook import CONTROLLER, TIMEOUT, URL, ask_pending, signature
+from queues.services.admission_checks import WEBHOOK_CONTROLLER
+from scheduler.checks.webhook import TIMEOUT, URL, ask_pending, signature
 from scheduler.leader.engine import Engine
 from scheduler.tasks import ask_webhook_checks
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
@@ -38,7 +39,7 @@ def cluster(receiver: Receiver) -> Cluster:
     AdmissionCheck.objects.create(
         cluster=cluster,
         name="billing",
-        controller_name=CONTROLLER,
+        controller_name=WEBHOOK_CONTROLLER,
         annotations={URL: receiver.url, TIMEOUT: "0.5"},
         created_at=START,
     )
@@ -184,7 +185,11 @@ def test_whatever_a_url_says_the_other_checks_are_asked(
     cluster: Cluster, engine: Engine, receiver: Receiver, words: bytes, drip: bytes, said: str
 ) -> None:
     AdmissionCheck.objects.create(
-        cluster=cluster, name="other", controller_name=CONTROLLER, annotations={URL: receiver.url}, created_at=START
+        cluster=cluster,
+        name="other",
+        controller_name=WEBHOOK_CONTROLLER,
+        annotations={URL: receiver.url},
+        created_at=START,
     )
     make_cluster_queue(cluster, "second", local_queue="second", admission_checks=[{"name": "other", "onFlavors": []}])
     make_workload(cluster, "two", queue_name="second")
@@ -226,7 +231,11 @@ def test_a_url_that_hangs_keeps_no_other_cluster_waiting(cluster: Cluster, engin
     other = make_cluster("other")
     with receiving() as quick:
         AdmissionCheck.objects.create(
-            cluster=other, name="billing", controller_name=CONTROLLER, annotations={URL: quick.url}, created_at=START
+            cluster=other,
+            name="billing",
+            controller_name=WEBHOOK_CONTROLLER,
+            annotations={URL: quick.url},
+            created_at=START,
         )
         make_cluster_queue(other, admission_checks=[{"name": "billing", "onFlavors": []}])
         make_workload(other, "two")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.manifest.merge_patch import merge_patch
+from scheduling.manifest.merge_patch import difference, merge_patch
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,18 @@ from scheduling.manifest.merge_patch import merge_patch
 )
 def test_merge_patch_as_in_rfc_7386(target: Any, patch: Any, expected: Any) -> None:
     assert merge_patch(target, patch) == expected
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted", "patch"),
+    [
+        ({"a": 1}, {"a": 1}, {}),
+        ({"a": 1, "b": 2}, {"a": 3}, {"a": 3, "b": None}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, {"a": {"c": None}}),
+        ({"a": [1]}, {"a": [1, 2]}, {"a": [1, 2]}),
+        ({}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+)
+def test_the_difference_is_the_patch_that_makes_one_of_the_other(target: Any, wanted: Any, patch: Any) -> None:
+    assert difference(target, wanted) == patch
+    assert merge_patch(target, patch) == wanted
