@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from accounts.api.csv_lines import csv_lines
 from accounts.api.scope import ClusterView
-from accounts.models import AuditRecord, AuditVerb
+from accounts.models import AuditRecord, AuditRecordQuerySet, AuditVerb
 from accounts.services.audit import line
 
 _FIELDS: Final = (
@@ -43,7 +43,9 @@ class AuditRecordSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     cluster = serializers.CharField(help_text="Empty for what belongs to no cluster.")
     namespace = serializers.CharField()
-    name = serializers.CharField()
+    name = serializers.CharField(
+        help_text="Empty where one request created several objects: `after` has their `count` and `names`."
+    )
     before = serializers.DictField(allow_null=True, help_text="What changed, as it was; null for what was created.")
     after = serializers.DictField(allow_null=True, help_text="What changed, as it is; null for what was deleted.")
     reason = serializers.CharField(help_text="Why, as the request said in X-Audit-Reason.")
@@ -57,16 +59,22 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is no
     verb = filters.ChoiceFilter(choices=[(verb.value, verb.value) for verb in AuditVerb])
     kind = filters.CharFilter(lookup_expr="iexact", help_text="In any case.")
     namespace = filters.CharFilter()
-    name = filters.CharFilter()
+    name = filters.CharFilter(method="about")
     request_id = filters.CharFilter()
     address = filters.CharFilter()
-    search = filters.CharFilter(field_name="name", lookup_expr="icontains", help_text="Part of the object's name.")
+    search = filters.CharFilter(method="with_part", help_text="Part of the object's name.")
     since = filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
     until = filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
 
     class Meta:
         model = AuditRecord
         fields: list[str] = []
+
+    def about(self, rows: AuditRecordQuerySet, field: str, value: str) -> AuditRecordQuerySet:
+        return rows.about(value)
+
+    def with_part(self, rows: AuditRecordQuerySet, field: str, value: str) -> AuditRecordQuerySet:
+        return rows.with_part(value)
 
 
 class AuditView(ClusterView):

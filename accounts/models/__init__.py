@@ -1,7 +1,7 @@
 """Clusters, namespaces, roles and tokens."""
 
 from accounts.models.audit import AuditFinding
-from accounts.models.audit_record import AuditRecord, AuditVerb
+from accounts.models.audit_record import AuditRecord, AuditRecordQuerySet, AuditVerb
 from accounts.models.base import ClusterObject, NamespacedObject
 from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode, DeviceBinding
 from accounts.models.external_identity import ExternalIdentity
@@ -16,6 +16,7 @@ __all__ = [
     "MIRRORED_MODES",
     "AuditFinding",
     "AuditRecord",
+    "AuditRecordQuerySet",
     "AuditVerb",
     "Cluster",
     "ClusterMode",

@@ -1,8 +1,10 @@
 """Who did what, when and from where."""
 
 from enum import StrEnum
+from typing import Self
 
 from django.db import models
+from django.db.models import Q
 
 
 class AuditVerb(StrEnum):
@@ -17,8 +19,23 @@ class AuditVerb(StrEnum):
     REFUSED = "refused"
 
 
+class AuditRecordQuerySet(models.QuerySet["AuditRecord"]):
+    """Finds the entries of an object."""
+
+    def about(self, name: str) -> Self:
+        """Of the objects of this name, also where an entry has several."""
+        return self.filter(Q(name=name) | Q(name="", after__names__contains=[name]))
+
+    def with_part(self, text: str) -> Self:
+        """Of objects whose names contain the text."""
+        return self.filter(Q(name__icontains=text) | Q(name="", after__names__icontains=text))
+
+
 class AuditRecord(models.Model):
     """An audit entry. Triggers write it (`scheduler/migrations/0006`), and another trigger refuses changes.
+
+    What one statement creates by the thousand, workloads and jobs, is one entry for each namespace. It has no `name`;
+    `after` has the `count`, the `names`, and the fields that all share.
 
     The columns about the user have defaults in the database: what the request told it (`accounts.services.actor`),
     otherwise the process.
@@ -42,6 +59,8 @@ class AuditRecord(models.Model):
     after = models.JSONField(null=True, help_text="What changed, as it is; null for what was deleted.")
     reason = models.TextField(help_text="Why, as the user says.")
     message = models.TextField(help_text="Why it was refused.")
+
+    objects = AuditRecordQuerySet.as_manager()
 
     class Meta:
         managed = False  # its table is made by a migration; `manage.py flush` must not be able to empty it

@@ -35,7 +35,7 @@ class Edit:
 
 def edits_of(kind: str, cluster: str, namespace: str, name: str) -> list[Edit]:
     """What was done to the object, by whom and from where ever, the newest first; at most MOST."""
-    found = AuditRecord.objects.filter(kind=kind, cluster_name=cluster, namespace=namespace, name=name)
+    found = AuditRecord.objects.filter(kind=kind, cluster_name=cluster, namespace=namespace).about(name)
     return [
         Edit(
             at=record.at,

@@ -17,6 +17,8 @@ from django.test import Client
 from accounts.models import AuditRecord, Cluster, Namespace, Role, RoleBinding
 from accounts.services.audit import forget_audit, write_unsent
 from accounts.services.tokens import create_token
+from queues.admin.history import edits_of
+from tests import manifest_texts as texts
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue, make_node
 from tests.users import EPOCH, make_user
@@ -173,6 +175,45 @@ def test_submissions_changes_and_ends_of_workloads_are_recorded(place: Cluster) 
     assert rows[0].verb == "create"
     assert rows[-1].verb == "delete"
     assert {(row.username, row.namespace, row.name) for row in rows} == {("bob", "team-a", "w")}
+
+
+def test_workloads_that_are_submitted_together_are_one_line_for_each_namespace(place: Cluster) -> None:
+    client = tool("alice")
+    start = newest()
+
+    def workload(namespace: str, name: str) -> dict[str, Any]:
+        pod_sets = [{"count": 1, "requests": {"cpu": "1"}}]
+        common = {"queue_name": "research-local", "pod_sets": pod_sets, "labels": {"of": "sweep"}}
+        return {"namespace": namespace, "name": name, "priority": len(name), **common}
+
+    body = [workload("team-a", "w-1"), workload("team-b", "alone"), workload("team-a", "w-20")]
+    assert client.post("/api/v1/workloads/", body, format="json").status_code == 201
+    together, alone = sorted(records(id__gt=start), key=lambda row: row.namespace)
+    assert (together.verb, together.kind, together.cluster_name) == ("create", "Workload", "default")
+    assert (together.namespace, together.name, together.username) == ("team-a", "", "alice")
+    assert together.after == {
+        "count": 2, "names": ["w-1", "w-20"], "queue_name": "research-local", "priority_class_name": "",
+        "labels": {"of": "sweep"}, "status": "Pending", "submitted_by": "alice",
+    }, "fields that all share, without the priority"  # fmt: skip
+    assert (alone.namespace, alone.name) == ("team-b", "alone")
+    assert alone.after is not None
+    assert alone.after["priority"] == 5
+    for query in ("name=w-20", "search=W-2", "name=w-20&kind=workload&namespace=team-a"):
+        listed = client.get(f"/api/v1/audit/?{query}").json()["results"]
+        assert [row["id"] for row in listed if row["id"] > start] == [together.id], query
+    assert [edit.verb for edit in edits_of("Workload", "default", "team-a", "w-20")][-1] == "create"
+
+
+def test_jobs_that_are_applied_together_are_one_line(place: Cluster) -> None:
+    client = tool("alice")
+    start = newest()
+    text = texts.joined(*(texts.job(f"train-{number}") for number in range(3)))
+    answer = client.post("/api/v1/manifests/", text, content_type="application/yaml")
+    assert answer.status_code == 200, answer.json()
+    (row,) = records(id__gt=start, kind__in=("Job", "Workload"))
+    assert (row.verb, row.kind, row.name) == ("create", "Job", "")
+    assert row.after is not None
+    assert (row.after["count"], row.after["names"]) == (3, ["train-0", "train-1", "train-2"])
 
 
 def test_what_our_own_workers_do_is_not_recorded(place: Cluster) -> None:

@@ -2745,6 +2745,7 @@ export interface components {
             /** @description Empty for what belongs to no cluster. */
             cluster: string;
             namespace: string;
+            /** @description Empty where one request created several objects: `after` has their `count` and `names`. */
             name: string;
             /** @description What changed, as it was; null for what was created. */
             before: {

@@ -23,8 +23,18 @@ export function objectOf({ kind, namespace, name }: AuditRecord): string {
   return [kind, namespace, name].filter((part) => part !== "").join("/");
 }
 
+const NAMES_SHOWN = 3;
+
+/** The first names of objects that one request created together. */
+function namesOf({ after }: AuditRecord): string {
+  if (!Array.isArray(after?.names)) return "";
+  const shown = after.names.slice(0, NAMES_SHOWN).join(", ");
+  return after.names.length > NAMES_SHOWN ? `${shown} … (${after.names.length})` : shown;
+}
+
 function summaryOf(record: AuditRecord): string {
   if (record.message !== "") return record.message;
+  if (record.name === "" && record.verb === "create") return namesOf(record);
   if (record.verb !== "update") return "";
   return changesOf(record.before, record.after)
     .map(({ field, before, after }) => `${field}: ${before ?? "–"} → ${after ?? "–"}`)

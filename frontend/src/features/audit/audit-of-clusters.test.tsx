@@ -4,7 +4,13 @@ import { ClusterProvider } from "@/api/cluster";
 import { renderPart, serve } from "@/test-render";
 import { AuditPage } from "./audit-page";
 
-const record = (id: number, cluster: string, verb: string, name: string) => ({
+const record = (
+  id: number,
+  cluster: string,
+  verb: string,
+  name: string,
+  after: Record<string, unknown> | null = null,
+) => ({
   id,
   cluster,
   at: "2026-01-01T00:00:00Z",
@@ -14,7 +20,7 @@ const record = (id: number, cluster: string, verb: string, name: string) => ({
   namespace: "",
   name,
   before: null,
-  after: null,
+  after,
   message: "",
   address: "10.0.0.1",
 });
@@ -38,4 +44,17 @@ it("says in which cluster something was done, and exports all of them", async ()
   expect(login.getByText("–")).toBeTruthy();
   const csv = screen.getByRole("link", { name: "Export CSV" });
   expect(csv.getAttribute("href")).toContain("cluster=east%2Cwest");
+});
+
+it("names the first of many objects that one request created", async () => {
+  const names = Array.from({ length: 1000 }, (_, number) => `w-${number}`);
+  serve([
+    [/audit/, { body: { results: [record(1, "east", "create", "", { count: 1000, names })], next: null } }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="east">
+      <AuditPage filters={{}} onFilter={() => undefined} />
+    </ClusterProvider>,
+  );
+  expect(await screen.findByText("w-0, w-1, w-2 … (1000)")).toBeTruthy();
 });
