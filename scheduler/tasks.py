@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+from collections.abc import Collection
 from random import shuffle
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_
 from scheduler.housekeeping.telemetry import sample_clusters
 from scheduler.leader.engine import Engine
 from scheduler.leader.observer import Observer
+from scheduler.leader.recovery import Recovery, SchedulingFailed
 from scheduler.store.lease import Leadership, LeaseLost
 
 _log = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ SCHEDULER_QUEUE = "scheduler"
 _CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
-_engines: dict[int, Engine] = {}
+_recoveries: dict[int, Recovery] = {}
 
 
 @celeryd_after_setup.connect
@@ -69,15 +71,16 @@ def run_cycles(cluster: str | None = None) -> None:
             return
         for found in _named(cluster):
             wake_taken(SCHEDULE_TASK, found.name)
-            if _engine(found).run().more:
+            if _recovery(found).run():
                 wake_scheduler(found.name)
-    except LeaseLost as lost:
-        _log.error("%s; this worker exits", lost)
+    except (LeaseLost, SchedulingFailed) as reason:
+        _log.error("%s; this worker exits", reason)
         os.kill(os.getpid(), signal.SIGTERM)
     except DatabaseError as error:
         # The World may differ from the rows now, so load everything again under a new epoch.
         _log.error("the database failed in the middle of a run: %s", error)
-        _engines.clear()
+        for recovery in _recoveries.values():
+            recovery.drop()
         close_old_connections()
 
 
@@ -91,13 +94,19 @@ def _scheduled() -> list[Cluster]:
     return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))
 
 
-def _engine(cluster: Cluster) -> Engine:
-    """The cluster's World in this process; a new one, under a new epoch, where the mode has changed."""
+def _recovery(cluster: Cluster) -> Recovery:
+    """The cluster's scheduling in this process; a new one, under a new epoch, where the mode has changed."""
     kind = Observer if cluster.is_mirrored else Engine
-    if type(_engines.get(cluster.pk)) is not kind:
-        _engines[cluster.pk] = kind(cluster, leadership.holder)
-        _calm_the_collector()
-    return _engines[cluster.pk]
+    known = _recoveries.get(cluster.pk)
+    if known is None or (known.engine is not None and type(known.engine) is not kind):
+
+        def start(aside: Collection[str]) -> Engine:
+            engine = kind(cluster, leadership.holder, aside=aside)
+            _calm_the_collector()
+            return engine
+
+        known = _recoveries[cluster.pk] = Recovery(cluster, start)
+    return known
 
 
 def _calm_the_collector() -> None:

@@ -9,7 +9,7 @@ keys of changed ones in the given order. User actions on one slice of an elastic
 because they are one job.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -205,18 +205,37 @@ def cancel(
 
 
 def set_aside(
-    cluster: Cluster, keys: Keys, until: datetime, why: str, *, actor: str = "scheduler", now: datetime | None = None
+    cluster: Cluster,
+    keys: Collection[tuple[str, str]],
+    until: datetime,
+    why: str,
+    *,
+    actor: str = "scheduler",
+    now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Keep pending workloads out of their queues until a time, because a decision on them could not be stored."""
-    step = _Transition(
+    """Keep workloads out of their queues until a time, because the scheduler could not decide on them, or not store
+    what it decided. Those that hold quota keep it and get the event alone."""
+    now = now or timezone.now()
+    waiting = _Transition(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NULL",
-        "requeue_at = %(until)s, message = %(message)s",
+        "requeue_at = %(until)s, reason = %(reason)s, message = %(message)s, " + _WITH_CONDITION,
         "SetAside",
         why,
         event_type="Warning",
-        parameters={"until": until},
+        parameters={
+            "until": until,
+            **_condition(ConditionType.QUOTA_RESERVED, ConditionStatus.FALSE, PENDING_EVALUATION[0], why, now),
+        },
     )
-    return _take(cluster, keys, step, actor, now)
+    holding = _Transition(
+        f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL",
+        "message = workload.message",
+        "SetAside",
+        why,
+        event_type="Warning",
+    )
+    with transaction.atomic():
+        return [*_take(cluster, keys, waiting, actor, now), *_take(cluster, keys, holding, actor, now)]
 
 
 def record_pods_ready(

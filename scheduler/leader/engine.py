@@ -22,6 +22,7 @@ What makes it safe
   exits.
 - A quota that was cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3.
 - A decision that a rule of the database is against, also by itself, is set aside, so that it holds up no other.
+- An error that is not expected drops the World (`scheduler.leader.recovery`).
 - An eviction frees nothing: the World charges an evicted workload until a row says that its pods stopped.
 - The engine's own writes are not noted (`kueueweb.unnoticed`), so it never reads back what it just decided.
 """
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -97,12 +98,14 @@ class Engine:
         send: Send = send_in_background,
         save: Callable[[Batch], None] = save,
         batch_seconds: float | None = None,
+        aside: Collection[str] = (),
     ) -> None:
+        """`aside` are the keys of workloads that are left out (see `scheduler.leader.recovery`)."""
         self.cluster_id = cluster.pk
         self.cluster_name = cluster.name
         self.epoch = begin_epoch(cluster.pk, holder)
         self.world = World()
-        self.rows = RowIndex(self.cluster_id, self.world)
+        self.rows = RowIndex(self.cluster_id, self.world, aside)
         self.frames = LiveFrames(self.cluster_name, self.epoch, steady, send)
         self._gauges = QueueGauges(self.cluster_name, self.epoch, steady)
         self._clock = clock
@@ -121,6 +124,8 @@ class Engine:
         self._pacing = Pacing()
         self._traces = DecisionTraces(cluster.pk)
         self._configuration = Configuration()
+        self._concerned: dict[str, None] = {}
+        self._builder: BatchBuilder | None = None
         self._load()
 
     def _load(self) -> None:
@@ -186,16 +191,35 @@ class Engine:
         time.sleep(max(0.0, first - self._clock()))
         return True
 
+    def concerned(self) -> dict[str, int]:
+        """The workloads of the present batch, key -> row id: those that changed, take steps or are decided on."""
+        touched = self._builder.touched if self._builder is not None else ()
+        return self._known({*self._concerned, *touched})
+
+    def everything(self) -> dict[str, int]:
+        """Every workload, key -> row id."""
+        return self._known(self.rows.workloads)
+
+    def _known(self, keys: Collection[str]) -> dict[str, int]:
+        return {key: self.rows.workloads[key].id for key in keys if key in self.rows.workloads}
+
+    def readmit(self, workloads: Mapping[str, int]) -> None:
+        """Take in workloads that were left out, key -> row id, as their rows are now."""
+        self.rows.readmit(workloads, self._clock())
+        self._settled = False
+
     def _batch(self, deadline: float) -> BatchBuilder | None:
         """Run one batch; None if it was refused and undone."""
         now = self._batch_at = self._clock()
         pace = self._pacing.pace(now)
         changes = read_changes(self.cluster_id, pace.notes_of_a_tenant, self._outdated)
         self._pacing.hear(changes, now)
+        self._builder, self._concerned = None, dict.fromkeys(changes.by_kind.get("workload", {}).values())
         self._catch_up(changes, now)
         point = self.world.savepoint()
-        builder = BatchBuilder(self.world, self.rows, self._configuration, now)
+        builder = self._builder = BatchBuilder(self.world, self.rows, self._configuration, now)
         due = self._due(changes, now, pace.steps)
+        self._concerned.update(dict.fromkeys(due))
         seconds = pace.seconds if self._batch_seconds is None else self._batch_seconds
         self._decide(builder, due, now, min(deadline, time.monotonic() + seconds))
         builder.unfinished = not self._settled or len(changes.ids) > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -75,6 +75,11 @@ class BatchBuilder:
         self.unfinished = False
 
     @property
+    def touched(self) -> Collection[str]:
+        """The keys of the workloads that the batch writes."""
+        return self._touched
+
+    @property
     def pushes(self) -> bool:
         """Whether the batch has anything to push to the cluster."""
         return any(write.push for write in self.writes)
@@ -90,7 +95,7 @@ class BatchBuilder:
         steps = 0
         for steps in range(_MAX_STEPS):
             workload = self._world.workload(key)
-            if workload is None or key not in self._rows.workloads:
+            if workload is None or key not in self._rows.workloads or key in self._rows.aside:
                 return steps
             workload = self._scale_down(workload)
             context = self._rows.context(workload, self._configuration, deactivated=key in self._deactivated)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,9 +65,12 @@ class RowIndex:
     """Rows by the World's names. Changed only while reading rows and after COMMIT, so that undoing the World needs
     no undo here."""
 
-    def __init__(self, cluster_id: int, world: World) -> None:
+    def __init__(self, cluster_id: int, world: World, aside: Collection[str] = ()) -> None:
+        """`aside` are the keys of workloads that are left out: the World does not know those that wait, and those
+        that hold quota take no steps."""
         self._cluster_id = cluster_id
         self._world = world
+        self.aside = set(aside)
         self.workloads: dict[str, WorkloadRow] = {}
         self.local_queues: dict[str, LocalQueue] = {}
         self.local_queue_ids: dict[str, int] = {}
@@ -240,6 +243,10 @@ class RowIndex:
         if workload.is_true(ConditionType.FINISHED):
             self._forget_finished(stored)
             return
+        if key in self.aside and not workload.holds_quota:
+            if self.workloads.pop(key, None) is not None:
+                self._world.delete_workload(key)
+            return
         self.workloads[key] = WorkloadRow(
             id=stored.id,
             generation=stored.generation,
@@ -260,6 +267,11 @@ class RowIndex:
             self._next_slices[workload.replaces] = key
         self.due[key] = None
         self._world.set_workload(as_the_world_sees_it(self._features.counted(workload)), now)
+
+    def readmit(self, workloads: Mapping[str, int], now: float) -> None:
+        """Take in workloads that were left out, key -> row id."""
+        self.aside.difference_update(workloads)
+        self._read_workloads({id_: key for key, id_ in workloads.items()}, now)
 
     def _forget_finished(self, stored: StoredWorkload) -> None:
         key = stored.workload.key
