@@ -65,6 +65,6 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0013_device_objects"), ("queues", "0017_workload_on_hold")]
+    dependencies = [("scheduler", "0014_placement_is_noted"), ("queues", "0017_workload_on_hold")]
 
     operations = [migrations.RunSQL(FUNCTIONS, migrations.RunSQL.noop)]
