@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Namespace
 from clusters.client import NAMESPACES, REPLICA_SETS, ClusterClient, JsonObject, Kind
+from clusters.jobs.framework.store import Objects
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.kueue_kinds import KUEUE_KINDS
-from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, WorkloadPriorityClass
+from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, PriorityClass, ResourceFlavor, WorkloadPriorityClass
 from queues.services.cluster_objects import StoredObjects
 
 _MAX_CACHED: Final = 10_000
@@ -59,7 +60,9 @@ class RowsAndCluster:
         return self._stored.get(kind, namespace, name) if live is None else self._live(live, namespace, name)
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
-        """Objects that jobs refer to, as the watcher stored them."""
+        """Objects that jobs refer to, as the watcher stored them, and the classes of pods."""
+        if kind == "PriorityClass":
+            return [_written_class(row) for row in PriorityClass.objects.filter(cluster=self._cluster).order_by("name")]
         return self._stored.list(kind, namespace)
 
     def _foreign(self, name: str) -> Kind | None:
@@ -111,9 +114,56 @@ def _priority_class(cluster: Cluster, _namespace: str, name: str) -> JsonObject 
     return None if found is None else {"value": found}
 
 
+def _pod_priority_class(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
+    row = PriorityClass.objects.filter(cluster=cluster, name=name).first()
+    return None if row is None else _written_class(row)
+
+
+def _written_class(row: PriorityClass) -> JsonObject:
+    return {"metadata": {"name": row.name}, "value": row.value, "globalDefault": row.global_default}
+
+
+def _flavor(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
+    row = ResourceFlavor.objects.filter(cluster=cluster, name=name).only("node_labels", "tolerations").first()
+    return None if row is None else {"spec": {"nodeLabels": row.node_labels, "tolerations": row.tolerations}}
+
+
 _ROWS: Final[Mapping[str, Callable[[Cluster, str, str], JsonObject | None]]] = {
     "LocalQueue": _local_queue,
     "ClusterQueue": _cluster_queue,
     "AdmissionCheck": _admission_check,
     "WorkloadPriorityClass": _priority_class,
+    "PriorityClass": _pod_priority_class,
+    "ResourceFlavor": _flavor,
 }
+
+
+class OneLook:
+    """The same objects, each looked up once: for the passes over one batch of jobs.
+
+    Namespaces are those of our rows, which the watcher keeps: a pass begins with the namespace of its job.
+    """
+
+    def __init__(self, cluster: Cluster, objects: Objects) -> None:
+        self._cluster = cluster
+        self._objects = objects
+        self._found: dict[tuple[str, str, str], JsonObject | None] = {}
+        self._lists: dict[tuple[str, str], list[JsonObject]] = {}
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        """The object, or None. Raises ClusterError where the cluster does not answer."""
+        key = (kind, namespace, name)
+        if key not in self._found:
+            self._found[key] = self._namespace(name) if kind == NAMESPACES.kind else self._objects.get(*key)
+        return self._found[key]
+
+    def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
+        """All objects of a kind in a namespace, by name."""
+        key = (kind, namespace)
+        if key not in self._lists:
+            self._lists[key] = self._objects.list(*key)
+        return self._lists[key]
+
+    def _namespace(self, name: str) -> JsonObject | None:
+        row = Namespace.objects.filter(cluster=self._cluster, name=name).only("labels").first()
+        return None if row is None else {"metadata": {"name": name, "labels": row.labels}}

@@ -621,12 +621,19 @@ class _Sweep:
             pods_stopped_at__isnull=True,
             pushed_sequence__gte=F("push_sequence"),
         ).exclude(status=WorkloadStatus.FINISHED)
-        alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in pods if not is_kept_ended(pod)}
-        stopped = [
-            (row.namespace, row.name)
+        # A pod without a node runs nowhere, whoever made it and whatever keeps it from a node: it holds nothing.
+        placed = [pod for pod in pods if pod["spec"].get("nodeName")]
+        alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in placed if not is_kept_ended(pod)}
+        rows = [
+            row
             for row in with_jobs(stopping).order_by("pk")
             if str(row.uid) not in alive and not row.multikueue.get("cluster") and self._makes_no_more(row)
         ]
+        gone = {str(row.uid) for row in rows}
+        for pod in pods:
+            if uid_label(pod, WORKLOAD_UID_LABEL) in gone and not pod["spec"].get("nodeName"):
+                self._delete_pod(pod)  # or it could get a node when the quota is another's
+        stopped = [(row.namespace, row.name) for row in rows]
         if stopped:
             self._report.stopped += len(record_stopped(self._cluster, stopped, now=self._now()))
 

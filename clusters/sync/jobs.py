@@ -33,7 +33,7 @@ from clusters.jobs.registry import ending_of
 from clusters.sync.followed_labels import FOLLOWED, relabelled
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
-from queues.manifests.kueue_keys import ELASTIC_JOB
+from queues.manifests.workload import WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import apply_jobs, read_job_object
@@ -132,7 +132,7 @@ class JobSync:
     def _follow_size(self, job: JsonObject, row: Job) -> None:
         """Follow a resize (`kubectl scale`) of a found job whose pods wait instead of the job. Pods beyond its
         admission wait meanwhile."""
-        scales = row.annotations.get(ELASTIC_JOB) == "true" or self._kind.stopping is Stopping.DELETE_PODS
+        scales = self._kind.stopping is Stopping.DELETE_PODS
         if not (scales and row.found_in_cluster and row.deletion_requested_at is None):
             return
         if self._cluster.is_mirrored:
@@ -176,25 +176,29 @@ class JobSync:
 
     def _submit(self, job: JsonObject) -> None:
         """Create a workload for a job with a queue label, and suspend the job until it is admitted."""
-        metadata = job["metadata"]
-        if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
-            return  # pods that are workloads of their own come by themselves
-        if not self._kind.has_workload:
-            return
-        if self._kind.outcome(job).finished or self._kind.is_skipped(job) or metadata["uid"] in self._refused:
-            return
         try:
-            ours = self._as_the_webhook_leaves_it(job)
+            ours = self._to_take(job)
             if ours is not None:
                 self._create(ours)
-        except (ClusterError, JobError) as error:
-            # An object that it refers to is missing or unknown. It is tried again with each list.
-            _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, error)
-        except Conflict as conflict:
-            # The name belongs to another workload, which may end. It is tried again with each list.
-            _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, conflict)
+        except (ClusterError, JobError, Conflict) as error:
+            # An object that it refers to is missing or unknown, or the name belongs to another workload, which may
+            # end. It is tried again with each list.
+            self._note(job, error)
         except (ManifestErrors, DataError) as errors:
-            self._refuse(metadata["uid"], key_of(job), errors)
+            self._refuse(job["metadata"]["uid"], key_of(job), errors)
+
+    def _note(self, job: JsonObject, why: Exception | str) -> None:
+        _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, why)
+
+    def _to_take(self, job: JsonObject) -> JsonObject | None:
+        """A job without a row as the webhook leaves it; None where it gets no workload."""
+        if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
+            return None  # pods that are workloads of their own come by themselves
+        if not self._kind.has_workload:
+            return None
+        if self._kind.outcome(job).finished or self._kind.is_skipped(job) or job["metadata"]["uid"] in self._refused:
+            return None
+        return self._as_the_webhook_leaves_it(job)
 
     def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> bool:
         """A job that can't be taken is looked at again with the next list; it is told once, or when the reason is
@@ -234,17 +238,18 @@ class JobSync:
             self._defaults = dict(rows.values_list("namespace", "created_at"))
         return self._defaults
 
-    def _create(self, job: JsonObject) -> None:
-        uid = uuid.UUID(job["metadata"]["uid"])
+    def _specs(self, job: JsonObject) -> list[WorkloadSpec]:
+        """The workloads that a found job asks for. Raises ManifestErrors."""
         # A copy of a job that was started, or one that a restored database does not know, still says for whom.
         submitted = without_owned_keys(as_submitted(job))
         objects = self._context().objects
-        specs = workload_specs(submitted, objects=objects, queue_required=False, found_in_cluster=True)
+        return workload_specs(submitted, objects=objects, queue_required=False, found_in_cluster=True)
+
+    def _create(self, job: JsonObject) -> None:
         with transaction.atomic():
-            create_workloads(self._cluster, specs, actor=_ACTOR)
-            if self._kind.stopping is Stopping.DELETE_PODS or not self._kind.is_suspended(job):
-                # It runs, or its pods may, without having been admitted: they are to be stopped.
-                tell_again(self._cluster, [uid])
+            create_workloads(self._cluster, self._specs(job), actor=_ACTOR)
+            # Its pods may run without having been admitted: they are to be stopped.
+            tell_again(self._cluster, [uuid.UUID(job["metadata"]["uid"])])
         request_push(self._cluster.name)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:

@@ -34,6 +34,7 @@ from clusters.client import (
     Listing,
     WatchEvent,
 )
+from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import LeaseWatch
 from clusters.reflector import Reflector
@@ -52,6 +53,7 @@ from clusters.sync.pods import PodSync
 from clusters.sync.references import ReferenceSync
 from clusters.sync.served_objects import ServedObjectSync
 from clusters.sync.served_workloads import ServedWorkloadSync
+from clusters.sync.suspendable_jobs import SuspendableJobSync
 from clusters.sync.workloads import WorkloadSync
 from queues.models import Workload
 
@@ -126,6 +128,7 @@ class Watcher:
         self._nodes = NodeSync(self._cluster)
         ownership = Ownership() if self._is_mirrored else None
         self._pods = PodSync(self._cluster, ownership)
+        self._suspendable: list[SuspendableJobSync] = []
         kinds = JOB_KINDS.values()
         references = {each: (ReferenceSync(self._cluster, each),) for kind in kinds for each in kind.refers_to}
         self._syncs: _Syncs = {
@@ -146,7 +149,9 @@ class Watcher:
     def _scheduled(self) -> _Syncs:
         """Where we decide, jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
-        jobs = {kind.resource: (JobSync(self._cluster, kind, self._client),) for kind in kinds}
+        syncs = {kind: SuspendableJobSync if _is_suspendable(kind) else JobSync for kind in kinds}
+        jobs = {kind.resource: (sync(self._cluster, kind, self._client),) for kind, sync in syncs.items()}
+        self._suspendable = [sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)]
         pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client))}
         served = self._served_objects()
         # Workload objects last: those of jobs have their rows by then.
@@ -238,6 +243,8 @@ class Watcher:
         now = self._clock()
         self._nodes.tick(now)
         self._pods.tick(now)
+        for sync in self._suspendable:
+            sync.tick(now)
 
     def run(self, stopped: threading.Event) -> None:
         """Watches until told to stop."""
@@ -325,6 +332,10 @@ def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
     newest_devices = (next((kind for kind in versions if kind in served), None) for versions in DEVICE_KINDS)
     chosen = frozenset(kind for kind in newest_devices if kind is not None)
     return (frozenset(served) - _KUEUE - devices) | newest(served) | chosen
+
+
+def _is_suspendable(kind: JobKind) -> bool:
+    return kind.has_workload and kind.stopping is Stopping.SUSPEND
 
 
 def _in_order() -> Iterable[Kind]:

@@ -132,7 +132,8 @@ def keep_pods(cluster: Cluster, uids: Collection[str]) -> int:
 
 
 def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str, str], int]) -> int:
-    """Record pods that will not be needed again, by workload (Kueue's reclaimablePods, which only grow).
+    """Record pods that will not be needed again, by workload (Kueue's reclaimablePods). They get fewer where an elastic
+    job shrinks.
 
     Returns the number of changed rows.
     """
@@ -150,7 +151,7 @@ def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str
             )
             UPDATE queues_podset AS pod_set SET reclaimable_count = reclaimed.count FROM reclaimed
             WHERE pod_set.workload_id = reclaimed.id AND pod_set.name = %s
-                AND reclaimed.count > pod_set.reclaimable_count AND reclaimed.count <= pod_set.count
+                AND reclaimed.count <> pod_set.reclaimable_count AND reclaimed.count <= pod_set.count
             """,
             [
                 [namespace for namespace, _ in counts],

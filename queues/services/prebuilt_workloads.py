@@ -1,4 +1,5 @@
-"""Workloads that are there before their job: a MultiKueue manager makes both here, the workload first."""
+"""Workloads that are there before their job: a MultiKueue manager makes both here, the workload first, and so may
+others in the cluster, whose job names the workload."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from django.contrib.auth import get_user_model
 from django.db.models import F, QuerySet
 
 from accounts.exceptions import Conflict
@@ -23,10 +25,11 @@ Found = dict[int, tuple[WorkloadSpec, Workload]]
 """By the identity of a spec: the spec, and the workload that is there for it."""
 
 
-def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> Found:
-    """The workloads that are there for jobs of a manager, locked; empty for all other jobs.
+def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by: str = "") -> Found:
+    """The workloads that are there for jobs of a manager, and for found jobs that name one, locked; empty for all other
+    jobs.
 
-    Raises `Conflict` for a job whose workload is not there yet, or has other pods.
+    Raises `Conflict` for a job whose workload is not there yet, has other pods, or is another user's.
     """
     found: Found = {}
     for spec in specs:
@@ -35,6 +38,10 @@ def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> Found:
         row = _waiting(cluster, spec)
         if row is None:
             raise Conflict(f"{spec.job.kind} {spec.job.namespace}/{spec.job.name}: its prebuilt workload is not found")
+        if not _may_take(row, spec.job, submitted_by):
+            raise Conflict(
+                f"Workload {row.key} was submitted by {row.submitted_by}: no job of another user may take it"
+            )
         if _sizes(row.pod_sets.all()) != _sizes(spec.pod_sets):
             raise Conflict(f"Workload {row.key}: {_OUT_OF_SYNC}")
         found[id(spec)] = (spec, row)
@@ -60,14 +67,29 @@ def _is_sent(cluster: Cluster, spec: WorkloadSpec) -> bool:
     assert job is not None  # by its caller
     if job.kind == POD_GROUP:  # its row has no labels: its workload has the group's name
         return _unowned(cluster, spec).filter(name=spec.name).exists()
-    return keys.MULTIKUEUE_ORIGIN in _labels(job)
+    return keys.MULTIKUEUE_ORIGIN in _labels(job) or (job.found_in_cluster and bool(_prebuilt_name(job)))
+
+
+def _may_take(row: Workload, job: JobSpec, submitted_by: str) -> bool:
+    """Whether the job has the rights of the workload's own author: it is of the same user, or both were made in the
+    cluster, where its own rules say who may make a job."""
+    if row.submitted_by == submitted_by:
+        return True
+    is_users = get_user_model()._default_manager.filter(username=row.submitted_by).exists()
+    return job.found_in_cluster and not is_users
+
+
+def _prebuilt_name(job: JobSpec) -> str:
+    """The workload that the job names; the annotation goes before the label."""
+    annotations: Mapping[str, str] = (job.manifest.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(keys.PREBUILT_WORKLOAD) or _labels(job).get(keys.PREBUILT_WORKLOAD, "")
 
 
 def _waiting(cluster: Cluster, spec: WorkloadSpec) -> Workload | None:
     job = spec.job
     assert job is not None  # by its caller
     rows = _unowned(cluster, spec)
-    name = spec.name if job.kind == POD_GROUP else _labels(job).get(keys.PREBUILT_WORKLOAD, "")
+    name = spec.name if job.kind == POD_GROUP else _prebuilt_name(job)
     if name:
         return rows.filter(name=name).first()
     owner = {f"annotations__{keys.JOB_OWNER_NAME}": job.name}
@@ -77,8 +99,11 @@ def _waiting(cluster: Cluster, spec: WorkloadSpec) -> Workload | None:
 
 def _unowned(cluster: Cluster, spec: WorkloadSpec) -> QuerySet[Workload]:
     rows = Workload.objects.filter(cluster=cluster, namespace=spec.namespace, job=None).order_by("pk")
-    sent = rows.filter(labels__has_key=keys.MULTIKUEUE_ORIGIN).exclude(status=WorkloadStatus.FINISHED)
-    return sent.select_for_update(no_key=True, of=("self",))
+    rows = rows.exclude(status=WorkloadStatus.FINISHED)
+    job = spec.job
+    if job is None or not (job.found_in_cluster and _prebuilt_name(job)):
+        rows = rows.filter(labels__has_key=keys.MULTIKUEUE_ORIGIN)
+    return rows.select_for_update(no_key=True, of=("self",))
 
 
 def _labels(job: JobSpec) -> Mapping[str, str]:

@@ -89,7 +89,7 @@ def create_workloads(
         with transaction.atomic():
             priorities = _checked_priorities(cluster, specs)
             check_limits(cluster, specs, submitted_by, rate_is_checked=rate_is_checked)
-            prebuilt = find_prebuilt(cluster, specs)
+            prebuilt = find_prebuilt(cluster, specs, submitted_by)
             rest = [
                 (spec, priority) for spec, priority in zip(specs, priorities, strict=True) if id(spec) not in prebuilt
             ]

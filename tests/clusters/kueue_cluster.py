@@ -122,9 +122,12 @@ def configure(kueue: KueueCluster) -> None:
     kueue.kueue("LocalQueue", "local", {"clusterQueue": "main"}, "team")
 
 
-def workload(kueue: KueueCluster, name: str, status: JsonObject, **fields: Any) -> JsonObject:
+def workload(
+    kueue: KueueCluster, name: str, status: JsonObject, template: JsonObject | None = None, **fields: Any
+) -> JsonObject:
     """A Workload object of two pods with one cpu each, and its status."""
-    template = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    template = template or {"spec": {"containers": [container]}}
     old = {"priorityClassName": "high", "priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass"}
     new = {"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}}
     spec = {

@@ -33,10 +33,12 @@ def queued(kueue: KueueCluster, name: str, status: JsonObject, *, suspend: bool)
     """A Job as Kueue has it, and its Workload."""
     manifest = job(name, run_seconds=6000, suspend=suspend, parallelism=2, completions=2)
     manifest["metadata"] |= {"namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "local"}}
-    uid = kueue.write(manifest)["metadata"]["uid"]
+    made = kueue.write(manifest)
+    uid = made["metadata"]["uid"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
     labels = {"kueue.x-k8s.io/job-uid": uid}
-    workload(kueue, f"job-{name}", status, metadata={"ownerReferences": [owner], "labels": labels})
+    template = {"spec": made["spec"]["template"]["spec"]}
+    workload(kueue, f"job-{name}", status, template, metadata={"ownerReferences": [owner], "labels": labels})
 
 
 def untouched(kueue: KueueCluster) -> list[tuple[str, str, int]]:

@@ -227,12 +227,16 @@ class TestFound:
         assert len([pod for pod in system.pods() if "nodeName" in pod["spec"]]) == 4
         assert sorted(Workload.objects.values_list("status", flat=True)) == ["Admitted", "Finished"]
 
-    def test_others_are_not_followed(self, system: System) -> None:
+    def test_others_stop_and_start_again_with_their_new_size(self, system: System) -> None:
         manifest = elastic(2)
         manifest["metadata"]["annotations"] = {}
         self.create(system, manifest)
+        before = {pod["metadata"]["uid"] for pod in system.pods()}
         self.scale(system, 1)
-        assert PodSet.objects.get().count == 2
+        turns(system)
+        assert PodSet.objects.get().admitted_count == 1
+        (pod,) = [pod for pod in system.pods() if pod["status"]["phase"] == "Running"]
+        assert pod["metadata"]["uid"] not in before
 
 
 class TestChecks:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from typing import Any
 
 import pytest
 
-from clusters.client import NAMESPACES, JsonObject
+from clusters.client import NAMESPACES, PODS, JsonObject
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import Job, Workload, WorkloadPriorityClass
+from queues.services.submission import create_workloads
 from queues.services.workloads import hold
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job, queued
 from tests.factories import START, make_cluster_queue
 from tests.simulated_cluster import job
+from tests.users import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,9 +141,7 @@ def test_a_found_job_that_names_another_queue_or_class_is_followed(found: System
     assert (found.workload().queue_name, found.workload().priority) == ("other", 0)
 
 
-def test_a_running_job_keeps_its_queue_and_may_change_its_class(
-    found: System, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_running_job_keeps_its_queue_and_may_change_its_class(found: System) -> None:
     for name, value in (("low", 1), ("high", 100)):
         WorkloadPriorityClass.objects.create(cluster=found.cluster, name=name, value=value, created_at=START)
     manifest = gpu_job(suspend=True, run_seconds=1000)
@@ -151,11 +153,9 @@ def test_a_running_job_keeps_its_queue_and_may_change_its_class(
     found.turn()
     assert (found.workload().status, found.workload().priority) == ("Admitted", 100)
     found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})
-    with caplog.at_level(logging.WARNING, logger="clusters.sync.jobs"):
-        found.turn()
-        found.turn()
+    found.turn()
+    found.turn()
     assert (found.workload().status, found.workload().queue_name) == ("Admitted", "queue")
-    assert len(caplog.records) == 1
 
 
 def test_a_job_that_is_made_anew_after_it_was_deleted_is_another_one(found: System) -> None:
@@ -207,3 +207,143 @@ def test_a_job_whose_pods_ask_for_more_than_64_bits_is_left_alone(
         found.watcher.resync()
     assert "below 2^63" in caplog.text
     assert not Job.objects.exists()
+
+
+def cpu_job(pods: int, **spec: Any) -> JsonObject:
+    """A found job whose pods ask for a cpu each and are not placed by us."""
+    return queued(job("train", parallelism=pods, completions=1000, run_seconds=1000, **spec))
+
+
+def size(pods: int) -> JsonObject:
+    return {"spec": {"parallelism": pods}}
+
+
+def running(system: System) -> int:
+    return sum(pod["status"]["phase"] == "Running" for pod in system.pods())
+
+
+def reserved(system: System) -> list[int]:
+    """How many pods have quota, by workload that holds any."""
+    rows = Workload.objects.filter(quota_reserved_at__isnull=False).exclude(status="Finished").order_by("pk")
+    return [sum(pod_set.admitted_count or 0 for pod_set in row.pod_sets.all()) for row in rows]
+
+
+def test_a_waiting_job_that_its_owner_resizes_asks_for_quota_of_the_new_size(found: System) -> None:
+    found.client.create(JOBS, cpu_job(2, suspend=True))
+    found.watcher.resync()
+    found.client.patch(JOBS, "team", "train", size(5))
+    found.watcher.resync()
+    assert [pod_set.count for pod_set in found.workload().pod_sets.all()] == [5]
+    for _ in range(3):
+        found.turn()
+    assert (running(found), reserved(found)) == (5, [5])
+
+
+def test_a_running_job_that_its_owner_resizes_stops_and_waits_for_quota_of_the_new_size(found: System) -> None:
+    found.client.create(JOBS, cpu_job(2, suspend=True))
+    for _ in range(3):
+        found.turn()
+    first = found.workload()
+    assert (running(found), reserved(found)) == (2, [2])
+    found.client.patch(JOBS, "team", "train", size(9))
+    found.watcher.resync()
+    found.engine.run()
+    found.push()
+    assert live(found)["spec"]["suspend"] is True
+    for _ in range(6):
+        found.turn()
+    second = found.workload()
+    assert (running(found), reserved(found)) == (9, [9])
+    assert (second.name, second.uid != first.uid) == (first.name, True)
+
+
+def test_a_resized_job_that_is_too_large_for_its_queue_does_not_run(found: System) -> None:
+    found.client.create(JOBS, cpu_job(2, suspend=True))
+    for _ in range(3):
+        found.turn()
+    found.client.patch(JOBS, "team", "train", size(101))
+    for _ in range(6):
+        found.turn()
+    assert (running(found), reserved(found), found.workload().status) == (0, [], "Pending")
+
+
+@pytest.mark.parametrize("submitted_here", [False, True])
+def test_an_admitted_job_that_another_suspends_is_started_again(found: System, submitted_here: bool) -> None:
+    if submitted_here:
+        found.submit(cpu_job(2))
+    else:
+        found.client.create(JOBS, cpu_job(2, suspend=True))
+    for _ in range(3):
+        found.turn()
+    assert running(found) == 2
+    found.client.patch(JOBS, "team", "train", {"spec": {"suspend": True}})
+    for _ in range(3):
+        found.turn()
+    assert (live(found)["spec"]["suspend"], running(found), found.workload().status) == (False, 2, "Admitted")
+
+
+def test_a_job_takes_over_the_prebuilt_workload_that_it_names(found: System) -> None:
+    spec = PodSetSpec("main", 2, cpu_job(2)["spec"]["template"], {"cpu": 1000})
+    create_workloads(found.cluster, [WorkloadSpec("team", "mine", "queue", (spec,))], actor="kubectl in the cluster")
+    manifest = cpu_job(2, suspend=True)
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"
+    found.client.create(JOBS, manifest)
+    for _ in range(3):
+        found.turn()
+    row = found.workload()
+    assert (row.name, row.status, row.job is not None, running(found)) == ("mine", "Admitted", True, 2)
+
+
+def test_a_job_waits_for_the_prebuilt_workload_that_it_names(found: System) -> None:
+    manifest = cpu_job(2, suspend=True)
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"
+    found.client.create(JOBS, manifest)
+    found.watcher.resync()
+    assert not Workload.objects.exists()
+    spec = PodSetSpec("main", 2, cpu_job(2)["spec"]["template"], {"cpu": 1000})
+    create_workloads(found.cluster, [WorkloadSpec("team", "mine", "queue", (spec,))], actor="kubectl in the cluster")
+    found.advance(2)
+    found.watcher.tick()
+    assert found.workload().job is not None
+
+
+def test_a_job_in_the_cluster_takes_no_workload_that_a_user_submitted_here(found: System) -> None:
+    make_user("researcher")
+    spec = PodSetSpec("main", 2, cpu_job(2)["spec"]["template"], {"cpu": 1000})
+    mine = WorkloadSpec("team", "mine", "queue", (spec,))
+    create_workloads(found.cluster, [mine], actor="researcher", submitted_by="researcher")
+    manifest = cpu_job(2, suspend=True)
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"
+    found.client.create(JOBS, manifest)
+    for _ in range(2):
+        found.turn()
+    assert (found.workload().job, Job.objects.exists(), running(found)) == (None, False, 0)
+
+
+def test_the_quota_of_an_elastic_indexed_job_follows_its_completed_indexes_and_its_size(found: System) -> None:
+    manifest = cpu_job(4, suspend=True)
+    manifest["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
+    manifest["spec"] |= {"completions": 4, "completionMode": "Indexed"}
+    found.client.create(JOBS, manifest)
+    for _ in range(4):
+        found.turn()
+    assert (running(found), charged(found)) == (4, 4)
+    for pod in found.pods():
+        if pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] in ("0", "1"):
+            change = {"metadata": {"annotations": {"kueueweb.io/run-seconds": "1"}}}
+            found.client.patch(PODS, "team", pod["metadata"]["name"], change)
+    for _ in range(3):
+        found.turn()
+    assert live(found)["status"]["completedIndexes"] == "0-1"
+    assert (running(found), charged(found)) == (2, 2)
+    found.client.patch(JOBS, "team", "train", size(1))
+    for _ in range(3):
+        found.turn()
+    assert (running(found), charged(found)) == (1, 1)
+
+
+def charged(system: System) -> int:
+    """How many cpus the only workload that holds quota is charged for."""
+    (row,) = Workload.objects.filter(quota_reserved_at__isnull=False).exclude(status="Finished")
+    (pod_set,) = row.pod_sets.all()
+    return int((pod_set.admitted_count or 0) - pod_set.reclaimable_count)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from accounts.exceptions import Conflict
-from clusters.client import NAMESPACES
+from clusters.client import NAMESPACES, PODS
 from gpus.api.reads import drifts
 from gpus.models import DeviceAllocation
 from queues.models import Pod
-from queues.services.workloads import delete_workloads, finish_by_hand, record_finished
+from queues.services.workloads import delete_workloads, finish_by_hand, hold, record_finished
 from scheduling.model.vocabulary import FinishedReason
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
+from tests.simulated_cluster import pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,3 +66,19 @@ def test_a_pod_that_outlives_its_workload_counts_as_external_at_once(system: Sys
     system.watcher.resync()
     assert [drift.kind for drift in drifts(system.cluster.pk)] == ["leftover"]
     assert delete_workloads(system.cluster, [(row.namespace, row.name)], actor="alice") == []
+
+
+def test_a_pod_that_never_gets_a_node_keeps_no_quota_and_no_devices(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    for _ in range(2):
+        system.turn()
+    row = system.workload()
+    stray = pod("stray", schedulingGates=[{"name": "example.com/never"}])
+    labels = {"kueueweb.io/managed": "true", "kueueweb.io/workload-uid": str(row.uid)}
+    stray["metadata"] |= {"namespace": "team", "labels": labels}
+    system.client.create(PODS, stray)
+    hold(system.cluster, [(row.namespace, row.name)], actor="admin")
+    for _ in range(4):
+        system.turn()
+    assert (system.workload().quota_reserved_at, DeviceAllocation.objects.exists()) == (None, False)
+    assert [each["metadata"]["name"] for each in system.pods()] == []

@@ -1,0 +1,394 @@
+"""Has the controller look at jobs that can be suspended, whoever changed whatever, and stores what it makes of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from django.db import DataError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from accounts.events import request_push, wake_scheduler
+from accounts.exceptions import Conflict, ManifestErrors
+from accounts.models import Cluster
+from accounts.transactions import unnoticed_transaction
+from clusters.client import ClusterClient, ClusterError, JsonObject
+from clusters.jobs.cluster_objects import OneLook
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of
+from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.framework.manifest import annotations_of, is_being_deleted, name_of
+from clusters.jobs.integrations import job_context
+from clusters.jobs.live_job import Changes, look_at
+from clusters.jobs.registry import ending_of
+from clusters.sync.jobs import JobSync, key_of
+from queues.manifests import kueue_keys as keys
+from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
+from queues.models import Job, Workload
+from queues.services.job_changes import (
+    WORKLOAD_PATHS,
+    change_workload,
+    frozen_paths,
+    pod_set_specs,
+    remove_workloads,
+)
+from queues.services.pods import record_reclaimable
+from queues.services.submission import create_workloads
+from queues.services.workload_objects import workload_spec
+from queues.services.workloads import delete_workloads, put_on_hold, raise_push, record_finished, take_off_hold
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
+
+_Found = TypeVar("_Found")
+
+_ACTOR: Final = "watcher"
+_MAX_ROUNDS: Final = 5
+"""Passes over one job in a row: a workload that is removed is followed by another one."""
+_FIRST_WAIT_SECONDS: Final = 1.0
+_MAX_WAIT_SECONDS: Final = 60.0
+_SIZES: Final = ("count", "minCount")
+_SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A job that is to be looked at again: its workload's name is not free yet, or an object that it names is not
+    there."""
+
+    job: JsonObject
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A job that the controller looks at, with its rows."""
+
+    job: JsonObject
+    row: Job | None
+    workloads: Sequence[Workload]
+
+
+@dataclass(slots=True)
+class _News:
+    """What the passes over a batch found: ends of workloads by why, reclaimable pods by pod set, workloads on hold by
+    why and such as are not any more, and the jobs that are to start or to stop."""
+
+    finished: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    reclaimable: dict[str, dict[tuple[str, str], int]] = field(default_factory=lambda: defaultdict(dict))
+    held: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    unheld: list[tuple[str, str]] = field(default_factory=list)
+    told: list[Job] = field(default_factory=list)
+
+    def note(self, look: _Look, changes: Changes) -> None:
+        namespace = key_of(look.job)[0]
+        for name, why in changes.finished.items():
+            self.finished[why].append((namespace, name))
+        for name, counts in changes.reclaimable.items():
+            for pod_set, count in counts.items():
+                self.reclaimable[pod_set][namespace, name] = count
+        for name, message in changes.held.items():
+            self.held[message].append((namespace, name))
+        self.unheld += [(namespace, name) for name in changes.unheld]
+        if changes.told and look.row is not None:
+            self.told.append(look.row)
+
+
+class SuspendableJobSync(JobSync):
+    """Keeps the workloads of one kind of job that can be suspended in step with the jobs of one cluster."""
+
+    def __init__(self, cluster: Cluster, kind: JobKind, client: ClusterClient) -> None:
+        super().__init__(cluster, kind, client)
+        self._waiting: dict[str, _Waiting] = {}
+        self._waited: dict[str, float] = {}
+        """uid -> how long it was waited for last."""
+        self._seconds = 0.0
+
+    def tick(self, now: float) -> None:
+        """Looks again at jobs that wait for a workload to come or to go."""
+        due = [each.job for each in self._waiting.values() if each.due <= now]
+        if due:
+            self._now = datetime.fromtimestamp(now, UTC)
+            self._seconds, self._defaults = now, None
+            self._settle(due)
+
+    def _take_in(self, jobs: Sequence[JsonObject]) -> None:
+        self._seconds = (self._now or timezone.now()).timestamp()
+        known = self._settle(jobs)
+        if any(self._kind.is_suspended(job) for job in known):
+            # The job is suspended now, so an evicted workload may have stopped.
+            request_push(self._cluster.name)
+
+    def _lose(self, jobs: Sequence[JsonObject]) -> None:
+        for job in jobs:
+            self._forget(job)
+        super()._lose(jobs)
+
+    def _forget(self, job: JsonObject) -> None:
+        uid = str(job["metadata"]["uid"])
+        self._waiting.pop(uid, None)
+        self._waited.pop(uid, None)
+
+    def _settle(self, jobs: Sequence[JsonObject]) -> list[JsonObject]:
+        """Passes over these jobs until none changes a row any more; those that have rows."""
+        known: list[JsonObject] = []
+        left = list(jobs)
+        for number in range(_MAX_ROUNDS):
+            if not left:
+                break
+            looks = self._looks(left)
+            if number == 0:
+                known = [look.job for look in looks if look.row is not None]
+            left = self._look_at(looks)
+        return known
+
+    def _looks(self, jobs: Sequence[JsonObject]) -> list[_Look]:
+        """The jobs of rows, and those that are to get one, with the rows of their workloads: in a few queries."""
+        rows = self._rows(jobs)
+        for job in jobs:
+            self._waiting.pop(str(job["metadata"]["uid"]), None)
+        pairs: list[tuple[JsonObject, Job | None]] = []
+        for job in jobs:
+            row = rows.get(key_of(job))
+            taken = job if row is not None else self._try(job, partial(self._to_take, job))
+            if taken is not None:
+                pairs.append((taken, row))
+        ended = [row.pk for job, row in pairs if row is not None and self._kind.outcome(job).finished]
+        workloads = self._workloads([row for _, row in pairs if row is not None], ended)
+        prebuilt = self._prebuilt([job for job, _ in pairs])
+        looks = []
+        for job, row in pairs:
+            own = list(workloads.get(row.pk, ())) if row is not None else []
+            named = prebuilt.get((key_of(job)[0], prebuilt_workload_of(job)))
+            looks.append(_Look(job, row, [*own, *([named] if named is not None else [])]))
+        return looks
+
+    def _workloads(self, rows: Sequence[Job], ended: Sequence[int]) -> dict[int, list[Workload]]:
+        """The workloads of jobs; of those that have ended, such as have not."""
+        jobs = {row.pk: row for row in rows}
+        if not jobs:
+            return {}
+        wanted = Q(job__in=jobs.keys() - set(ended)) | Q(job__in=ended) & ~Q(status=WorkloadStatus.FINISHED)
+        found: dict[int, list[Workload]] = defaultdict(list)
+        for row in Workload.objects.filter(wanted).prefetch_related("pod_sets").order_by("pk"):
+            row.job = jobs[row.job_id or 0]
+            found[row.job.pk].append(row)
+        return found
+
+    def _prebuilt(self, jobs: Iterable[JsonObject]) -> dict[tuple[str, str], Workload]:
+        """Workloads without a job that these jobs name, by namespace and name."""
+        wanted = {(key_of(job)[0], name) for job in jobs if (name := prebuilt_workload_of(job))}
+        if not wanted:
+            return {}
+        rows = Workload.objects.filter(cluster=self._cluster, name__in={name for _, name in wanted}, job=None)
+        found = rows.exclude(status=WorkloadStatus.FINISHED).prefetch_related("pod_sets")
+        return {(row.namespace, row.name): row for row in found if (row.namespace, row.name) in wanted}
+
+    def _look_at(self, looks: Sequence[_Look]) -> list[JsonObject]:
+        """One pass over each; the jobs whose rows it changed."""
+        context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
+        news = _News()
+        again: list[JsonObject] = []
+        for look in looks:
+            changes = self._pass(look, context)
+            if changes is None:
+                continue
+            news.note(look, changes)
+            stored = self._try(look.job, partial(self._store, look, changes))
+            if stored:
+                again.append(look.job)
+            if look.row is None and changes.failure:
+                self._wait(look.job)
+            elif stored is not None:
+                self._forget(look.job)
+        self._store_news(news)
+        return again
+
+    def _store_news(self, news: _News) -> None:
+        """Stores what is the same for many jobs at once."""
+        for (reason, message), names in news.finished.items():
+            record_finished(self._cluster, names, FinishedReason(reason), message, actor=_ACTOR, now=self._now)
+        for pod_set, amounts in news.reclaimable.items():
+            record_reclaimable(self._cluster, pod_set, amounts)
+        for message, names in news.held.items():
+            put_on_hold(self._cluster, names, message, actor=_ACTOR, now=self._now)
+        if news.unheld:
+            take_off_hold(self._cluster, news.unheld, actor=_ACTOR, now=self._now)
+        self._tell(news.told)
+
+    def _pass(self, look: _Look, context: JobContext) -> Changes | None:
+        """What the controller makes of a job; None where nothing is to be done."""
+        job, row = look.job, look.row
+        withdrawn = row is not None and row.deletion_requested_at is not None
+        if withdrawn or is_being_deleted(job) or self._cluster.is_mirrored:
+            ending = ending_of(self._kind, job)  # nothing else is to become of it, or not by us
+            if ending is None:
+                return None
+            own = [each for each in look.workloads if each.job_id is not None]
+            return Changes(finished={each.name: (ending[0].value, ending[1]) for each in own})
+        if row is not None and not look.workloads and (not row.found_in_cluster or self._kind.outcome(job).finished):
+            return None
+        changes = self._try(job, partial(look_at, self._kind, job, row, look.workloads, context))
+        if changes is not None and changes.failure:
+            self._note(job, changes.failure)
+        return changes
+
+    def _try(self, job: JsonObject, step: Callable[[], _Found]) -> _Found | None:
+        """What the step finds; None where an object that the job refers to is missing, or the job can't be read."""
+        try:
+            return step()
+        except (ClusterError, JobError) as error:
+            self._note(job, error)
+        except Conflict as conflict:
+            self._note(job, conflict)
+            self._wait(job)
+        except (ManifestErrors, DataError) as errors:
+            self._refuse(job["metadata"]["uid"], key_of(job), errors)
+        return None
+
+    def _wait(self, job: JsonObject) -> None:
+        uid = str(job["metadata"]["uid"])
+        seconds = min(self._waited.get(uid, _FIRST_WAIT_SECONDS / 2) * 2, _MAX_WAIT_SECONDS)
+        self._waited[uid] = seconds
+        self._waiting[uid] = _Waiting(job, self._seconds + seconds)
+
+    def _tell(self, jobs: Sequence[Job]) -> None:
+        """Has the push start or stop these jobs, unless it is to tell of them already."""
+        if not jobs:
+            return
+        with unnoticed_transaction():
+            waiting = Workload.objects.filter(job__in=[row.pk for row in jobs])
+            raise_push(waiting.filter(push_sequence__lte=F("pushed_sequence")))
+        request_push(self._cluster.name)
+
+    # What a pass wrote goes into rows
+
+    def _store(self, look: _Look, changes: Changes) -> bool:
+        """Changes, removes and makes workloads, all or none; whether any row changed. Raises ManifestErrors, and
+        Conflict where the name of a workload is not free yet."""
+        row = look.row
+        if row is not None and not row.found_in_cluster:
+            return False  # REST changes its workloads together with it
+        if not (changes.changed or changes.removed or changes.created or changes.taken):
+            return False
+        with transaction.atomic():
+            names = {*changes.changed, *changes.removed}
+            locked = self._locked([each for each in look.workloads if each.name in names])
+            changed = self._change(look, changes, locked)
+            removed = self._remove([locked[name] for name in changes.removed if name in locked])
+            made = self._make(look, changes, {each.name for each in look.workloads})
+            if row is not None and (changed or made):
+                self._follow(row, self._specs(look.job)[0].job)
+        return changed or removed or made
+
+    def _locked(self, rows: Sequence[Workload]) -> dict[str, Workload]:
+        found = Workload.objects.filter(pk__in=[row.pk for row in rows]).order_by("pk").select_for_update()
+        return {row.name: row for row in found.prefetch_related("pod_sets")} if rows else {}
+
+    def _change(self, look: _Look, changes: Changes, locked: Mapping[str, Workload]) -> bool:
+        any_changed = False
+        for name, obj in changes.changed.items():
+            row = locked.get(name)
+            if row is None:
+                continue
+            spec = _changed(row, obj, lambda: self._specs(look.job)[0].pod_sets)
+            broken = frozen_paths(WORKLOAD_PATHS, row, spec)
+            if broken:
+                # It got quota meanwhile, or its job may not change that any more.
+                self._note(look.job, f"its workload can't change: {', '.join(broken)}")
+                continue
+            if change_workload(row, spec, actor=_ACTOR, now=self._moment()):
+                wake_scheduler(self._cluster.name)
+                any_changed = True
+        return any_changed
+
+    def _remove(self, rows: Sequence[Workload]) -> bool:
+        """Removes workloads; one with quota is stopped first, and then gone for its job."""
+        left = [row for row in rows if row.deletion_requested_at is None]
+        ended = [(row.namespace, row.name) for row in left if row.status == WorkloadStatus.FINISHED]
+        remove_workloads(self._cluster, left, actor=_ACTOR, now=self._moment())
+        gone = delete_workloads(self._cluster, ended, actor=_ACTOR, now=self._moment()) if ended else []
+        if len(gone) < len(ended):
+            raise Conflict("its finished workload is still there: pods or devices of it are left")
+        return bool(left)
+
+    def _make(self, look: _Look, changes: Changes, there: set[str]) -> bool:
+        if changes.created is None and not changes.taken:
+            return False
+        row = look.row
+        (spec,) = self._specs(look.job)
+        assert spec.job is not None  # it is the job's
+        job = spec.job if row is None else replace(spec.job, row_id=row.pk)
+        if changes.created is not None:
+            name = name_of(changes.created)
+            self._free(look, name, there)
+            slices = {key: annotations_of(changes.created).get(key) for key in _SLICE} if is_elastic(look.job) else {}
+            annotations = {**spec.annotations, **{key: value for key, value in slices.items() if value}}
+            queue = changes.created["spec"].get("queueName") or ""
+            spec = replace(spec, name=name, queue_name=queue, annotations=annotations)
+        create_workloads(self._cluster, [replace(spec, job=job)], actor=_ACTOR, now=self._now)
+        request_push(self._cluster.name)
+        return True
+
+    def _free(self, look: _Look, name: str, there: set[str]) -> None:
+        """Deletes an earlier workload of that name, which has stopped. Raises Conflict while that can't be done."""
+        if name not in there:
+            return
+        (earlier,) = [each for each in look.workloads if each.name == name]
+        key = (earlier.namespace, earlier.name)
+        if earlier.status != WorkloadStatus.FINISHED:
+            if Workload.objects.filter(pk=earlier.pk).exists():
+                raise Conflict("its workload is being stopped")
+        elif not delete_workloads(self._cluster, [key], actor=_ACTOR, now=self._moment()):
+            raise Conflict("its finished workload is still there: pods or devices of it are left")
+
+    def _follow(self, row: Job, job: JobSpec | None) -> None:
+        """The row says what the job says now."""
+        assert job is not None  # it is the job's
+        manifest: Any = job.manifest
+        Job.objects.filter(pk=row.pk).update(
+            manifest=manifest,
+            labels=dict(job.labels),
+            annotations=dict(job.annotations),
+            generation=F("generation") + 1,
+            updated_at=self._moment(),
+        )
+
+    def _moment(self) -> datetime:
+        return self._now or timezone.now()
+
+
+def _changed(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSetSpec, ...]]) -> WorkloadSpec:
+    """The row's spec with what the object says; `read` reads the job's pods anew, if more than their number differs."""
+    spec = obj["spec"]
+    reference = spec.get("priorityClassRef") or {}
+    gates = annotations_of(obj).get(keys.ADMISSION_GATED_BY, "")
+    annotations = {key: value for key, value in row.annotations.items() if key != keys.ADMISSION_GATED_BY}
+    return replace(
+        workload_spec(row),
+        queue_name=spec.get("queueName") or "",
+        priority=spec.get("priority"),
+        priority_class_kind=reference.get("kind", ""),
+        priority_class_name=reference.get("name", ""),
+        maximum_execution_seconds=spec.get("maximumExecutionTimeSeconds"),
+        annotations={**annotations, **({keys.ADMISSION_GATED_BY: gates} if gates else {})},
+        pod_sets=_pod_sets(pod_set_specs(row), spec["podSets"], read),
+    )
+
+
+def _pod_sets(
+    there: Sequence[PodSetSpec], wanted: Sequence[JsonObject], read: Callable[[], tuple[PodSetSpec, ...]]
+) -> tuple[PodSetSpec, ...]:
+    alike = [each.name for each in there] == [each["name"] for each in wanted] and all(
+        dict(old.template) == new["template"] and dict(old.topology_request) == (new.get("topologyRequest") or {})
+        for old, new in zip(there, wanted, strict=True)
+    )
+    if not alike:
+        return read()
+    return tuple(
+        replace(old, count=new["count"], min_count=new.get("minCount")) for old, new in zip(there, wanted, strict=True)
+    )
