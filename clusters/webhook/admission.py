@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, Protocol
 
+from accounts.exceptions import LimitReached
 from clusters.jobs.framework.context import JobContext
-from clusters.jobs.framework.errors import ErrorType, FieldError, JobError, forbidden, invalid
+from clusters.jobs.framework.errors import ErrorType, FieldError, FieldErrors, JobError, forbidden, invalid
 from clusters.jobs.framework.identity import is_managed, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import JsonObject, dig, labels_of, set_label
@@ -66,6 +67,9 @@ class Surroundings(Protocol):
 
     def standing(self, kind: JobKind, job: JsonObject) -> Standing: ...
 
+    def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
+        """What the namespace's policy refuses. Raises LimitReached."""
+
 
 Rule = Callable[[AdmissionRequest, JobKind, JobContext], Verdict]
 
@@ -99,7 +103,7 @@ class Admission:
         kind = context.kinds[key]
         try:
             return rule(request, kind, context)
-        except JobError as failure:
+        except (JobError, LimitReached) as failure:
             return refused(str(failure))
         except _UNREADABLE as mistake:
             detail = f"is not the spec of a {kind.kind}: {type(mistake).__name__}: {mistake}"
@@ -114,7 +118,7 @@ class Admission:
         return Verdict(json_patch(request.object, job))
 
     def _validate(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
-        """Kueue's validating webhook."""
+        """Kueue's validating webhook, and the namespace's policy for what breaks no rule of Kueue."""
         job = copy.deepcopy(request.object)
         if request.operation == CREATE:
             errors = kind.check_create(job, context)
@@ -122,6 +126,7 @@ class Admission:
             errors = kind.check_update(copy.deepcopy(request.old), job, context)
         else:
             return ALLOWED
+        errors = errors or self._surroundings.policy_errors(request, context)
         warnings = kind.warnings(request.object, context)
         return refused_fields(request, errors, warnings) if errors else Verdict(warnings=warnings)
 

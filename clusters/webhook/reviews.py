@@ -27,7 +27,7 @@ class BadReview(ValueError):
 class AdmissionRequest:
     """What somebody asks the API server to do with an object.
 
-    * username: who asks.
+    * username, groups: who asks.
     * object: as it would be stored; old: as it is stored, empty on creation.
     """
 
@@ -40,6 +40,7 @@ class AdmissionRequest:
     username: str
     object: JsonObject
     old: JsonObject
+    groups: frozenset[str] = frozenset()
 
     @property
     def group(self) -> str:
@@ -69,6 +70,7 @@ def read_review(body: bytes) -> AdmissionRequest:
         username=str(dig(request, "userInfo", "username") or ""),
         object=_read_object(request, "object", namespace),
         old=_read_object(request, "oldObject", namespace),
+        groups=frozenset(map(str, dig(request, "userInfo", "groups") or ())),
     )
 
 

@@ -11,11 +11,14 @@ from accounts.models import MIRRORED_MODES, Cluster
 from clusters.client import ClusterClient, JsonObject
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import FieldErrors
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
 from clusters.webhook.admission import Standing
+from clusters.webhook.policy import policy_errors
+from clusters.webhook.reviews import AdmissionRequest
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
 from queues.models import Job, Workload
@@ -82,6 +85,9 @@ class ClusterSurroundings:
             return Standing.UNKNOWN
         admitted = any(status == WorkloadStatus.ADMITTED and evicted_at is None for status, evicted_at in states)
         return Standing.ADMITTED if admitted else Standing.WAITING
+
+    def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
+        return policy_errors(self._cluster, request, context)
 
 
 def _uid(text: str) -> uuid.UUID | None:

@@ -35,13 +35,21 @@ def check_limits(cluster: Cluster, specs: Sequence[WorkloadSpec], user: str, *, 
         return
     if not rate_is_checked:
         check_rate(len(specs), user)
-    _check_namespaces(cluster, specs)
-    _check_user(cluster, len(specs), user)
+    check_unfinished(cluster, Counter((spec.namespace, spec.queue_name) for spec in specs), user)
 
 
-def _check_namespaces(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> None:
-    new = Counter((spec.namespace, spec.queue_name) for spec in specs)
-    new_by_namespace = Counter(spec.namespace for spec in specs)
+def check_unfinished(cluster: Cluster, new: Counter[tuple[str, str]], user: str) -> None:
+    """Raise `LimitReached` if so many new workloads, by namespace and LocalQueue, would be too many. A user that is
+    named is held to the user's own limit too."""
+    _check_namespaces(cluster, new)
+    if user:
+        _check_user(cluster, new.total(), user)
+
+
+def _check_namespaces(cluster: Cluster, new: Counter[tuple[str, str]]) -> None:
+    new_by_namespace = Counter[str]()
+    for (namespace, _), count in new.items():
+        new_by_namespace[namespace] += count
     unfinished = Workload.objects.filter(cluster=cluster, namespace__in=new_by_namespace).exclude(status="Finished")
     rows = unfinished.order_by().values_list("namespace", "queue_name").annotate(count=Count("id"))
     there = {(namespace, queue): count for namespace, queue, count in rows}

@@ -31,6 +31,7 @@ _FOR_ADMINS: Final = "needs the role admin in the namespace"
 _NAME_A_CLASS: Final = "Name a priority class instead."
 _SYSTEM_CLASSES: Final = "system-"
 _SYSTEM_TAINTS: Final = ("node-role.kubernetes.io/", "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_FILLED_IN: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class PodPolicy:
-    """The policy of one namespace. None in a list of names: everything except the system's own is allowed."""
+    """The policy of one namespace. None in a list of names: everything except the system's own is allowed.
+
+    * in_the_cluster: for jobs that come by the cluster's own API. A policy that an admin wrote holds there. Defaults
+      do not: they stand in for the cluster's own checks of its users (Pod Security, accounts, nodes, system taints).
+    """
 
     namespace: str
     level: Level
-    service_accounts: tuple[str, ...] = ("default",)
+    service_accounts: tuple[str, ...] | None = ("default",)
     tolerations: tuple[str, ...] | None = None
     pod_priority_classes: tuple[str, ...] | None = None
     priority_classes: tuple[str, ...] | None = None
     node_names: bool = False
+    in_the_cluster: bool = False
 
     @property
     def closed(self) -> bool:
@@ -64,18 +70,24 @@ class PodPolicy:
     def findings(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
         """The violations of a pod spec in this namespace."""
         where = f"in namespace {self.namespace}"
+        if not self.in_the_cluster:
+            yield from self._defaults(spec, where)
+        account = spec.get("serviceAccountName") or spec.get("serviceAccount") or ""
+        if account and self.service_accounts is not None and account not in self.service_accounts:
+            rule = f"is not an allowed service account {where}"
+            yield Finding("serviceAccountName", account, rule, f"Allowed: {', '.join(self.service_accounts)}.")
+        yield from self._priority(spec, where)
+        yield from self._tolerations(spec, where)
+
+    def _defaults(self, spec: Mapping[str, Any], where: str) -> Iterator[Finding]:
         for broken in violations(self.level, spec):
             rule = f"{broken.rule} at the Pod Security level {self.level} {where}"
             yield Finding(broken.path, broken.value, rule, "Remove it, or ask a cluster admin for another namespace.")
-        account = spec.get("serviceAccountName") or spec.get("serviceAccount") or ""
-        if account and account not in self.service_accounts:
-            rule = f"is not an allowed service account {where}"
-            yield Finding("serviceAccountName", account, rule, f"Allowed: {', '.join(self.service_accounts)}.")
         if spec.get("nodeName") and not self.node_names:
             remedy = "Use nodeSelector: the scheduler chooses the node."
             yield Finding("nodeName", spec["nodeName"], f"may not be set {where}", remedy)
-        yield from self._priority(spec, where)
-        yield from self._tolerations(spec, where)
+        if spec.get("priority") is not None:
+            yield Finding("priority", spec["priority"], "may not be set: a PriorityClass gives it", "Remove it.")
 
     def _priority(self, spec: Mapping[str, Any], where: str) -> Iterator[Finding]:
         name = spec.get("priorityClassName") or ""
@@ -83,14 +95,14 @@ class PodPolicy:
         if name and (name.startswith(_SYSTEM_CLASSES) if allowed is None else name not in allowed):
             remedy = f"Allowed: {', '.join(allowed)}." if allowed else "Name another one."
             yield Finding("priorityClassName", name, f"is not an allowed PriorityClass {where}", remedy)
-        if spec.get("priority") is not None:
-            yield Finding("priority", spec["priority"], "may not be set: a PriorityClass gives it", "Remove it.")
 
     def _tolerations(self, spec: Mapping[str, Any], where: str) -> Iterator[Finding]:
         tolerations = spec.get("tolerations")
         for number, each in enumerate(tolerations if isinstance(tolerations, list) else ()):
             key = each.get("key") or ""
-            if self.tolerations is None:
+            if self.in_the_cluster and (self.tolerations is None or _is_filled_in(each)):
+                refused = False
+            elif self.tolerations is None:
                 refused = not key or key.startswith(_SYSTEM_TAINTS)
             else:
                 refused = key not in self.tolerations
@@ -102,24 +114,30 @@ class PodPolicy:
                 yield Finding(f"tolerations[{number}]", key or "every taint", rule, remedy)
 
 
-def policies_of(cluster: Cluster, namespaces: Iterable[str]) -> dict[str, PodPolicy]:
+def _is_filled_in(toleration: Mapping[str, Any]) -> bool:
+    """Whether the API server adds it to every pod: for a while pods stay on a node that does not answer."""
+    return toleration.get("key") in _FILLED_IN and toleration.get("effect") == "NoExecute"
+
+
+def policies_of(cluster: Cluster, namespaces: Iterable[str], *, in_the_cluster: bool = False) -> dict[str, PodPolicy]:
     """The policies of these namespaces; the default policy for missing ones."""
     wanted = set(namespaces)
     rows = {row.name: row for row in Namespace.objects.filter(cluster=cluster, name__in=wanted)}
-    return {name: _policy(name, rows.get(name)) for name in wanted}
+    return {name: _policy(name, rows.get(name), in_the_cluster=in_the_cluster) for name in wanted}
 
 
-def _policy(name: str, row: Namespace | None) -> PodPolicy:
+def _policy(name: str, row: Namespace | None, *, in_the_cluster: bool) -> PodPolicy:
     labels, annotations = (row.labels, row.annotations) if row is not None else ({}, {})
     level = labels.get(LEVEL_LABEL, "")
     return PodPolicy(
         namespace=name,
         level=Level(level if level in set(Level) else settings.POD_SECURITY_LEVEL),
-        service_accounts=_names(annotations.get(SERVICE_ACCOUNTS)) or ("default",),
+        service_accounts=_names(annotations.get(SERVICE_ACCOUNTS)) or (None if in_the_cluster else ("default",)),
         tolerations=_names(annotations.get(TOLERATIONS)),
         pod_priority_classes=_names(annotations.get(POD_PRIORITY_CLASSES)),
         priority_classes=_names(annotations.get(PRIORITY_CLASSES)),
         node_names=annotations.get(NODE_NAMES) == "true",
+        in_the_cluster=in_the_cluster,
     )
 
 
@@ -127,13 +145,16 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def check_jobs(cluster: Cluster, submissions: Iterable[Submitted[JobManifest]]) -> None:
+def check_jobs(
+    cluster: Cluster, submissions: Iterable[Submitted[JobManifest]], *, in_the_cluster: bool = False
+) -> None:
     """Report violations of each submission's namespace policy."""
     submissions = list(submissions)
-    policies = policies_of(cluster, {submitted.spec.meta.namespace for submitted in submissions})
+    namespaces = {submitted.spec.meta.namespace for submitted in submissions}
+    policies = policies_of(cluster, namespaces, in_the_cluster=in_the_cluster)
     for submitted in submissions:
         job, policy = submitted.spec, policies[submitted.spec.meta.namespace]
-        if policy.closed:
+        if policy.closed and not in_the_cluster:
             _refuse(submitted, "metadata.namespace", policy.namespace, "is a system namespace and takes no jobs", "")
         for pod_set in job.pod_sets:
             for found in policy.findings(pod_set.template.get("spec") or {}):

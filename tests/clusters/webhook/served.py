@@ -15,12 +15,14 @@ import orjson
 import urllib3
 
 from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import FieldErrors
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.simulated.api.json_patch import apply_json_patch
 from clusters.simulated.server import listen
 from clusters.webhook.admission import Admission, Standing, Surroundings
 from clusters.webhook.application import WebhookApplication
 from clusters.webhook.certificates import Certificates, renewed
+from clusters.webhook.reviews import AdmissionRequest
 from clusters.webhook.server import Registration, Served, WebhookServer
 from gpus.vendors import VENDORS
 from scheduling.model.vendor import DeviceVendor
@@ -53,6 +55,9 @@ class FixedSurroundings:
 
     def standing(self, kind: JobKind, job: JsonObject) -> Standing:
         return self.known
+
+    def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
+        return []
 
 
 class ServedWebhook:

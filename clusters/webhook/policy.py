@@ -1,0 +1,98 @@
+"""What a namespace's policy, and the limits of tenants, refuse over REST is refused in the cluster as well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from accounts.exceptions import ManifestErrors
+from accounts.models import Cluster
+from accounts.services.apply_result import Submitted
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import FieldError, FieldErrors, JobError, forbidden
+from clusters.jobs.framework.identity import is_managed, queue_name_of
+from clusters.jobs.framework.manifest import JsonObject, dig
+from clusters.webhook.reviews import AdmissionRequest
+from queues.manifests.job import JobManifest, WorkloadsPer
+from queues.models import Workload
+from queues.services.jobs import read_job_object
+from queues.services.limits import check_unfinished
+from queues.services.pod_policy import check_jobs, check_priorities
+from scheduling.manifest import LocatedError
+
+_ADMINS: Final = "system:masters"
+"""Kubernetes' group of those who may do everything."""
+_CONTROLLERS: Final = ("system:serviceaccount:kube-system:", "system:kube-controller-manager")
+_SERVER_FIELDS: Final = ("uid", "name", "generateName", "namespace", "labels", "annotations")
+
+
+def _person_of(request: AdmissionRequest) -> str:
+    """Who asks; empty for a controller of the cluster itself, which acts for others."""
+    return "" if request.username.startswith(_CONTROLLERS) else request.username
+
+
+def policy_errors(cluster: Cluster, request: AdmissionRequest, context: JobContext) -> FieldErrors:
+    """What the policy refuses of a job that is to be queued; of an edit, no more than the edit adds.
+
+    Raises LimitReached where a new one would be one too many.
+    """
+    if not _is_queued(request.object, context):
+        return []
+    entered = not request.old or not _is_queued(request.old, context)
+    if not entered and _decisive(request.old) == _decisive(request.object):
+        return []
+    job = _read(request.object, context)
+    if job is None:
+        return []
+    found = _errors(cluster, job, request)
+    if entered:
+        _check_limits(cluster, job.spec, request)
+        return found
+    old = _read(request.old, context)
+    before = _errors(cluster, old, request) if old is not None else []
+    return [error for error in found if error not in before]
+
+
+def _is_queued(job: JsonObject, context: JobContext) -> bool:
+    if queue_name_of(job):
+        return True
+    return context.settings.manage_jobs_without_queue_name and is_managed(job, context)
+
+
+def _decisive(job: JsonObject) -> list[object]:
+    return [dig(job, "metadata", "labels"), dig(job, "metadata", "annotations"), job.get("spec")]
+
+
+def _read(job: JsonObject, context: JobContext) -> Submitted[JobManifest] | None:
+    """The job as REST reads it; None for one that cannot be read, which gets no workload."""
+    metadata = {key: value for key, value in job["metadata"].items() if key in _SERVER_FIELDS}
+    content = {key: value for key, value in job.items() if key != "status"}
+    try:
+        return read_job_object({**content, "metadata": metadata}, objects=context.objects)
+    except (ManifestErrors, JobError):
+        return None
+
+
+def _errors(cluster: Cluster, job: Submitted[JobManifest], request: AdmissionRequest) -> FieldErrors:
+    check_jobs(cluster, [job], in_the_cluster=True)
+    if _ADMINS not in request.groups:
+        check_priorities(cluster, [job])
+    return [_field_error(mistake) for mistake in job.report.errors]
+
+
+def _field_error(mistake: LocatedError) -> FieldError:
+    value = "" if mistake.value is None else f'"{mistake.value}" '
+    return forbidden(mistake.path, f"{value}{mistake.rule}. {mistake.remedy}".rstrip(". "))
+
+
+def _check_limits(cluster: Cluster, job: JobManifest, request: AdmissionRequest) -> None:
+    """Pods of a Deployment are counted one by one as they come, and a group with its first pod."""
+    if job.workloads_per is WorkloadsPer.POD and job.group is None and job.kind != "Pod":
+        return
+    namespace = job.meta.namespace
+    if job.group is not None:
+        there = Workload.objects.filter(cluster=cluster, namespace=namespace, name=job.group.name)
+        if there.exclude(status="Finished").exists():
+            return
+    count = Counter({(namespace, job.queue_name): job.workload_count})
+    check_unfinished(cluster, count, _person_of(request))
