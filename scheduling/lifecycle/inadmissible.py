@@ -48,7 +48,7 @@ def inadmissible_reason(workload: Workload, context: WorkloadContext) -> Verdict
     if found is not None:
         is_told = before is not None and before.reason == found[0] and before.message.startswith(NAMESPACE_MISMATCH)
         return None if is_told and found[1] == NAMESPACE_MISMATCH else found
-    if before is None or _is_of_the_scheduler(before):
+    if before is None or is_of_the_scheduler(before):
         return None
     if before.reason == PendingReason.ADMISSION_GATED:
         return PendingReason.PENDING_EVALUATION, "AdmissionGatedBy cleared, waiting for quota reservation"
@@ -83,7 +83,7 @@ def _by_itself(workload: Workload, context: WorkloadContext) -> Verdict | None:
     return None
 
 
-def _is_of_the_scheduler(verdict: Condition) -> bool:
+def is_of_the_scheduler(verdict: Condition) -> bool:
     """Whether a cycle set the verdict. A cycle uses Misconfigured for LimitRange violations and AdmissionGated for
     closed preemption gates; this module uses them for a missing queue and an admission gate."""
     if verdict.reason in (PendingReason.MISCONFIGURED, PendingReason.ADMISSION_GATED):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from scheduling.lifecycle.inadmissible import is_of_the_scheduler
 from scheduling.model.placement import Placement
 from scheduling.model.resources import FlavorResource
 from scheduling.model.topology import TopologyDomain, TopologyUsage
@@ -97,7 +98,11 @@ class WorkloadTracker:
         state.insert(info)
         info.cluster_queue = cq.name
         cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
-        if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
+        if (
+            verdict is not None
+            and _waits_for_a_cycle(info)
+            and (info.outcome is None or info.outcome[0] is not verdict[0])
+        ):
             state.refuse_out_of_cycle(info, cq, verdict)
         if sticky:
             cq.queue.sticky = info.key
@@ -203,6 +208,13 @@ def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSet
             amount = amount // assignment.count * remaining
         cell = cq.node.cell(FlavorResource(flavor, resource))
         usage[cell] = usage.get(cell, 0) + amount
+
+
+def _waits_for_a_cycle(info: WorkloadInfo) -> bool:
+    """Whether the scheduler's verdict is the one in the workload's status: a queue that is held, or a gate, goes
+    before."""
+    told = info.workload.condition(ConditionType.QUOTA_RESERVED)
+    return told is None or is_of_the_scheduler(told)
 
 
 def _reactivates(before: Workload, after: Workload) -> bool:
