@@ -129,11 +129,37 @@ def _pending(facts: QueueFacts) -> Iterator[Metric]:
     for cluster, name, entry in _entries(facts, "cluster_queues"):
         pending.add_metric([cluster, name, "active"], entry["pending"])
         pending.add_metric([cluster, name, "inadmissible"], entry["inadmissible"])
+    yield pending
     hashes = _gauge(
         "pending_scheduling_hashes", "Sorts of workloads that wait, equal ones counted once.", "cluster_queue", "status"
     )
-    local = _gauge("local_queue_pending_workloads", "Workloads that wait.", "name", "namespace", "status")
-    usage = _gauge(
+    for cluster, found in facts.gauges.items():
+        for queue, counted in found["hashes"].items():
+            for status, count in zip(("active", "inadmissible"), counted, strict=True):
+                hashes.add_metric([cluster, queue, status], count)
+    yield hashes
+    yield _waiting_in_local_queues(facts)
+    yield _past_usage(facts)
+
+
+def _waiting_in_local_queues(facts: QueueFacts) -> Metric:
+    """As their leader counts them. Nothing waits in those whose ClusterQueue is gone."""
+    family = _gauge("local_queue_pending_workloads", "Workloads that wait.", "name", "namespace", "status")
+    counts: dict[tuple[str, str], Sequence[int]] = {
+        (row.cluster.name, row.key): (0, 0) for row in facts.local_queues if row.cluster.name in facts.gauges
+    }
+    for cluster, found in facts.gauges.items():
+        for by_local_queue in found["local_queues"].values():
+            counts |= {(cluster, key): counted for key, counted in by_local_queue.items()}
+    for (cluster, key), counted in counts.items():
+        namespace, _, name = key.partition("/")
+        for status, count in zip(("active", "inadmissible"), counted, strict=True):
+            family.add_metric([cluster, name, namespace, status], count)
+    return family
+
+
+def _past_usage(facts: QueueFacts) -> Metric:
+    family = _gauge(
         "local_queue_admission_fair_sharing_usage",
         "Past usage, which orders the LocalQueue.",
         "name",
@@ -142,19 +168,11 @@ def _pending(facts: QueueFacts) -> Iterator[Metric]:
     )
     led_to = {(row.cluster.name, row.key): row.cluster_queue_name for row in facts.local_queues}
     for cluster, found in facts.gauges.items():
-        for queue, counted in found["hashes"].items():
-            for status, count in zip(("active", "inadmissible"), counted, strict=True):
-                hashes.add_metric([cluster, queue, status], count)
-        for by_local_queue in found["local_queues"].values():
-            for key, counted in by_local_queue.items():
-                namespace, _, name = key.partition("/")
-                for status, count in zip(("active", "inadmissible"), counted, strict=True):
-                    local.add_metric([cluster, name, namespace, status], count)
         for key, value in found["fair_sharing"].items():
             namespace, _, name = key.partition("/")
             labels = [cluster, name, namespace, led_to.get((cluster, key), "")]
-            usage.add_metric(labels, math.nan if value is None else value)  # JSON has no infinity: a queue of weight 0
-    yield from (pending, hashes, local, usage)
+            family.add_metric(labels, math.nan if value is None else value)  # JSON has no infinity: a queue of weight 0
+    return family
 
 
 def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
@@ -163,13 +181,19 @@ def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
         "reserving_active_workloads": "Workloads that hold quota.",
         "admitted_active_workloads": "Workloads that run.",
     }
-    known = {(row.cluster.name, row.namespace, row.name): row for row in facts.local_queues}
+    there = {(cluster, name) for cluster, name, _ in _entries(facts, "cluster_queues")}
+    known = [
+        (row.cluster.name, row.namespace, row.name)
+        for row in facts.local_queues
+        if (row.cluster.name, row.cluster_queue_name) in there
+    ]
     for position, (name, text) in enumerate(texts.items()):
         by_queue: Counter[tuple[str, str]] = Counter()
         by_local_queue: Counter[tuple[str, str, str]] = Counter(dict.fromkeys(known, 0))
         for cluster, queue, namespace, local_queue, *numbers in facts.workloads:
             by_queue[cluster, queue] += numbers[position]
-            by_local_queue[cluster, namespace, local_queue] += numbers[position]
+            if (cluster, queue) in there or name == "finished_workloads":
+                by_local_queue[cluster, namespace, local_queue] += numbers[position]
         family = _gauge(name, text, "cluster_queue")
         for cluster, queue, _ in _entries(facts, "cluster_queues"):
             family.add_metric([cluster, queue], by_queue[cluster, queue])

@@ -24,6 +24,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from accounts.services.access import access_of
+from scheduler.api.metrics.chosen import ChosenMetrics
 from scheduler.api.metrics.counts import counted_families, read_counts
 from scheduler.api.metrics.devices import device_families
 from scheduler.api.metrics.engine import engine_families
@@ -50,10 +51,9 @@ class MetricsView(APIView):
 
 class _Families(Collector):
     def collect(self) -> Iterator[Metric]:
-        counts = read_counts()
-        yield from map(
-            _with_role, (*counted_families(counts), *queue_families(read_queue_facts(counts)), _build_info())
-        )
+        counts, chosen = read_counts(), ChosenMetrics()
+        families = (*counted_families(counts), *queue_families(read_queue_facts(counts)), _build_info())
+        yield from (_with_role(chosen.shown(family)) for family in families)
         yield from engine_families()
         yield from device_families()
         yield from flavor_families()
