@@ -14,6 +14,7 @@ from clusters.jobs.owned_keys import owned_paths
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.foreign_kinds import FOREIGN_GROUPS, REPLACEMENTS
 from clusters.manifests.kinds import KINDS, JobDocumentKind, group_of, version_of
+from clusters.manifests.kueue_config_map import held_configuration
 from queues.manifests.bounds import size_mistake
 from queues.manifests.documents import Document
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ObjectMeta, ValidationReport
@@ -58,7 +59,8 @@ def read_objects(
         report = ValidationReport(document.index, document.source)
         reports.append(report)
         for path, content in _unpacked(document, report):
-            found = _read_object(report, path, content, there)
+            held = held_configuration(content, report, path)
+            found = _read_object(report, *(held or (path, content)), there)
             if found is not None:
                 objects.append(found)
     _refuse_twins(objects)

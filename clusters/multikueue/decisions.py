@@ -179,7 +179,8 @@ def _nominated(
     nominated = tuple(name for name in dispatch.nominated if name in workers.order)
     if dispatch.round_at is not None and now - dispatch.round_at <= ROUND:
         return nominated, dispatch.round_at
-    more = [name for name in workers.order if name not in nominated][: settings.step]
+    order = workers.order if settings.in_order else sorted(workers.order)
+    more = [name for name in order if name not in nominated][: settings.step]
     return (*nominated, *more), (now if more else dispatch.round_at)
 
 

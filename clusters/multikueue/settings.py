@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from accounts.kinds.configuration import DISPATCHERS
+from accounts.kinds.feature_gates import DISPATCH_IN_ORDER, DISPATCH_STEPS, is_on
 from scheduling.model.times import duration_seconds
 
 _NAMESPACE: Final = "kueue-system"
@@ -18,6 +19,7 @@ class Settings:
     * lost_seconds: for how long a worker that runs a workload may be out of reach.
     * incremental, step: nominate so many workers at a time, not all at once.
     * namespace: where the Secrets with kubeconfigs are.
+    * in_order: nominate workers in the order of the MultiKueueConfig, not of their names.
     """
 
     origin: str = "multikueue"
@@ -25,6 +27,7 @@ class Settings:
     incremental: bool = False
     step: int = 3
     namespace: str = _NAMESPACE
+    in_order: bool = True
 
 
 _DEFAULTS: Final = Settings()
@@ -33,11 +36,13 @@ _DEFAULTS: Final = Settings()
 def read_settings(configuration: Mapping[str, Any]) -> Settings:
     """The settings of a stored Configuration."""
     block = configuration.get("multiKueue") or {}
-    lost, step = block.get("workerLostTimeout"), (block.get("incrementalDispatcherConfig") or {}).get("stepSize")
+    dispatch = block.get("incrementalDispatcherConfig") if is_on(configuration, DISPATCH_STEPS) else None
+    lost, step = block.get("workerLostTimeout"), (dispatch or {}).get("stepSize")
     return Settings(
         origin=block.get("origin") or _DEFAULTS.origin,
         lost_seconds=duration_seconds(lost) if lost else _DEFAULTS.lost_seconds,
         incremental=block.get("dispatcherName") == DISPATCHERS[1],
         step=step or _DEFAULTS.step,
         namespace=configuration.get("namespace") or _NAMESPACE,
+        in_order=is_on(configuration, DISPATCH_IN_ORDER),
     )

@@ -7,15 +7,16 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import uvicorn
 from django.db import DatabaseError, close_old_connections
 
 from accounts.heartbeat import touch_heartbeat
+from accounts.kinds.process_settings import requires_tls_13, tls_1_2_ciphers
 from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.application import Receive, Scope, Send
@@ -130,9 +131,10 @@ class WebhookServer:
         grace_seconds: int = 5,
         *,
         callers: Callable[[], bytes] | None = None,
+        tls: Mapping[str, Any] | None = None,
     ) -> None:
         """`grace_seconds`: for open requests at the end. `callers`: who must have signed a caller's certificate, in
-        PEM; None: anybody may call.
+        PEM; None: anybody may call. `tls`: the Configuration of the cluster, whose block `tls` counts.
 
         Raises ClusterError or OSError where there is no certificate to be had.
         """
@@ -161,7 +163,11 @@ class WebhookServer:
             timeout_keep_alive=75,
         )
         self._config.load()
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        settings = tls or {}
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_3 if requires_tls_13(settings) else ssl.TLSVersion.TLSv1_2
+        ciphers = tls_1_2_ciphers(settings)
+        if ciphers:
+            self._context.set_ciphers(":".join(ciphers))
         self._server = uvicorn.Server(self._config)
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.kinds.process_settings import visibility_listener
 from accounts.models import Cluster
 from accounts.outages import patiently
 from clusters.client import ClusterError
@@ -20,6 +21,8 @@ from clusters.webhook.server import WebhookServer, made_by
 from clusters.webhook.visibility import ApiServices, VisibilityApplication, front_proxy_authorities
 
 _BACKLOG = 128
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - the API server comes from outside
+_PORT = 8082
 
 
 class Command(BaseCommand):
@@ -29,8 +32,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")  # noqa: S104 - the API server comes from outside
-        parser.add_argument("--port", type=int, default=8082, help="port to listen on (default: %(default)s)")
+        parser.add_argument("--host", default="", help="address to listen on (the Configuration's, else all)")
+        parser.add_argument("--port", type=int, help="port to listen on (the Configuration's, else 8082)")
         parser.add_argument("--namespace", default="kueueweb", help="of the Service and the Secret (%(default)s)")
         parser.add_argument("--service", default="visibility", help="by which the API server finds us (%(default)s)")
         parser.add_argument("--secret", default="visibility-certificates", help="where certificates are kept")
@@ -44,7 +47,10 @@ class Command(BaseCommand):
         target = Target(options["namespace"], options["service"])
         host = f"{target.service}.{target.namespace}.svc"
         try:
-            listening = socket.create_server((options["host"], options["port"]), backlog=_BACKLOG)
+            where = visibility_listener(cluster.configuration)
+            address = options["host"] or where.address or _EVERY_ADDRESS
+            port = options["port"] if options["port"] is not None else where.port or _PORT
+            listening = socket.create_server((address, port), backlog=_BACKLOG)
             client = client_for(cluster)
             store = CertificateStore(client, target.namespace, options["secret"], [host], lambda: datetime.now(UTC))
             server = WebhookServer(
@@ -53,6 +59,7 @@ class Command(BaseCommand):
                 made_by(store),
                 ApiServices(client, target),
                 callers=partial(front_proxy_authorities, client),
+                tls=cluster.configuration,
             )
         except (ClusterError, OSError, OverflowError) as error:
             raise CommandError(f"Cluster {cluster.name}: {error}") from error

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.kinds.process_settings import needs_given_certificates, webhook_listener
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable
@@ -27,6 +28,8 @@ from clusters.webhook.server import Registration, Served, WebhookServer, given, 
 from clusters.webhook.surroundings import ClusterSurroundings
 
 _BACKLOG = 128
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - the API server comes from outside
+_PORT = 9443
 _PATIENCE_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
@@ -38,8 +41,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")  # noqa: S104 - the API server comes from outside
-        parser.add_argument("--port", type=int, default=9443, help="port to listen on (default: %(default)s)")
+        parser.add_argument("--host", default="", help="address to listen on (the Configuration's, else all)")
+        parser.add_argument("--port", type=int, help="port to listen on (the Configuration's, else 9443)")
         parser.add_argument("--namespace", default="kueueweb", help="of the Service and the Secret (%(default)s)")
         parser.add_argument("--service", default="webhook", help="by which the API server finds us (%(default)s)")
         parser.add_argument("--url", default="", help="by which it finds us without a Service: https://HOST:PORT")
@@ -59,9 +62,14 @@ class Command(BaseCommand):
             raise CommandError(f"There is no cluster {options['cluster']!r}.")
         if cluster.mode in MIRRORED_MODES:
             raise CommandError(f"Cluster {cluster.name} is in mode {cluster.mode}: another webhook decides.")
+        if needs_given_certificates(cluster.configuration) and options["certificate"] is None:
+            raise CommandError("--certificate: Required value: internalCertManagement.enable is false.")
         target = Target(options["namespace"], options["service"], url=options["url"])
         try:
-            listening = socket.create_server((options["host"], options["port"]), backlog=_BACKLOG)
+            where = webhook_listener(cluster.configuration)
+            address = options["host"] or where.address or _EVERY_ADDRESS
+            port = options["port"] if options["port"] is not None else where.port or _PORT
+            listening = socket.create_server((address, port), backlog=_BACKLOG)
             client = client_for(cluster)
             surroundings = ClusterSurroundings(cluster, client, frozenset(settings.WEBHOOK_TRUSTED_USERS))
             written = not options["no_register"]
@@ -69,7 +77,7 @@ class Command(BaseCommand):
             registration = Registration(client, target, *asked) if written else None
             application = WebhookApplication(Admission(surroundings))
             certificates = _answered(_certificates(client, target, options))
-            server = WebhookServer(application, listening, certificates, registration)
+            server = WebhookServer(application, listening, certificates, registration, tls=cluster.configuration)
         except (ClusterError, OSError, OverflowError) as error:
             raise CommandError(f"Cluster {cluster.name}: {error}") from error
         self.stdout.write(f"admission webhook of {cluster.name} on port {listening.getsockname()[1]}")

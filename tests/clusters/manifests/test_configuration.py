@@ -113,3 +113,27 @@ def test_a_gate_acts_or_is_refused(apply: Apply, cluster: Cluster, name: str, va
 def test_a_gate_goes_off_together_with_the_one_that_it_depends_on(apply: Apply, name: str, above: str) -> None:
     [applied] = apply(f"{HEAD}featureGates: {{{above}: false, {name}: false}}").objects
     assert applied.action == "created"
+
+
+def config_map(configuration: str) -> str:
+    """The ConfigMap that Kueue's Deployment mounts."""
+    data = {"controller_manager_config.yaml": configuration}
+    metadata = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+def test_the_config_map_of_kueue_is_taken_as_the_configuration_in_it(apply: Apply, cluster: Cluster) -> None:
+    [applied] = apply(config_map(HEAD + SHIPPED)).objects
+    assert (applied.kind, applied.action) == ("Configuration", "created")
+    cluster.refresh_from_db()
+    assert cluster.configuration["integrations"]["labelKeysToCopy"] == ["team"]
+
+
+def test_a_mistake_in_the_config_map_has_its_place_in_it(apply: Apply) -> None:
+    with pytest.raises(ManifestErrors) as refusal:
+        apply(config_map(f"{HEAD}webhook: {{port: 0}}"))
+    [error] = refusal.value.errors
+    assert error.path == "data[controller_manager_config.yaml].webhook.port"
+    with pytest.raises(ManifestErrors) as refusal:
+        apply(config_map("kind: [open"))
+    assert refusal.value.errors[0].path == "data[controller_manager_config.yaml]"

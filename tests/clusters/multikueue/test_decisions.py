@@ -79,6 +79,18 @@ def test_the_size_of_a_round_is_configured() -> None:
         "incrementalDispatcherConfig": {"stepSize": 1},
     }
     assert verdict(settings=read_settings({"multiKueue": block}), a=None, d=None).create == {"d"}
+    off = read_settings({"multiKueue": block, "featureGates": {"MultiKueueIncrementalDispatcherConfig": False}})
+    assert verdict(settings=off, b=None, d=None).create == {"b", "d"}
+
+
+def test_without_its_gate_workers_are_nominated_by_their_names() -> None:
+    block = {
+        "dispatcherName": "kueue.x-k8s.io/multikueue-dispatcher-incremental",
+        "incrementalDispatcherConfig": {"stepSize": 1},
+    }
+    gates = {"MultiKueueIncrementalDispatcherRespectConfigOrder": False}
+    settings = read_settings({"multiKueue": block, "featureGates": gates})
+    assert verdict(settings=settings, a=None, d=None).create == {"a"}
 
 
 def test_the_first_that_admits_wins_and_the_others_are_withdrawn() -> None:
