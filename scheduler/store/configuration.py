@@ -17,10 +17,10 @@ from scheduling.model.configuration import (
     CounterSource,
     DeviceClassMapping,
     FairSharing,
+    Features,
     RequeuingStrategy,
     WaitForPodsReady,
 )
-from scheduling.model.features import Features
 from scheduling.model.quantity import parse_quantity
 from scheduling.model.resources import Transformation
 from scheduling.model.times import duration_seconds

@@ -18,8 +18,7 @@ from scheduling.devices.requests.requests import pod_device_request
 from scheduling.lifecycle.context import WorkloadContext
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.configuration import Configuration
-from scheduling.model.features import Features
+from scheduling.model.configuration import Configuration, Features
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement

@@ -7,7 +7,7 @@ from heapq import heapify, heappop
 from typing import Final
 
 from scheduling.cycle.nomination import Entry
-from scheduling.model.features import Features
+from scheduling.model.configuration import Features
 from scheduling.quota.cells import CohortNode, QuotaNode, add_usage, remove_usage
 from scheduling.quota.fair_sharing import Share, dominant_resource_share
 
