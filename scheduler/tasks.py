@@ -11,7 +11,7 @@ from random import shuffle
 from typing import Any, Final
 
 from celery import shared_task
-from celery.signals import celeryd_after_setup, worker_shutdown
+from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
@@ -32,7 +32,7 @@ from scheduler.housekeeping.telemetry import sample_clusters
 from scheduler.leader.engine import Engine
 from scheduler.leader.observer import Observer
 from scheduler.leader.recovery import Recovery, SchedulingFailed
-from scheduler.store.lease import Leadership, LeaseLost
+from scheduler.store.lease import RENEW_SECONDS, Leadership, LeaseLost
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +51,13 @@ def stand_by(sender: str, instance: Any, **_: Any) -> None:
         # Without leading, it would consume wake-ups that are meant for the leader.
         patiently(leadership.wait)
         _log.info("%s leads", sender)
+
+
+@worker_ready.connect
+def renew_while_idle(sender: Any, **_: Any) -> None:
+    """An idle leader renews from the loop in which its tasks run: while a task hangs, it does not."""
+    if leadership.renew():
+        sender.timer.call_repeatedly(RENEW_SECONDS, leadership.renew)
 
 
 @worker_shutdown.connect
@@ -101,7 +108,8 @@ def _recovery(cluster: Cluster) -> Recovery:
     if known is None or (known.engine is not None and type(known.engine) is not kind):
 
         def start(aside: Collection[str]) -> Engine:
-            engine = kind(cluster, leadership.holder, aside=aside)
+            with leadership.loading():
+                engine = kind(cluster, leadership.holder, aside=aside, progress=leadership.renew)
             _calm_the_collector()
             return engine
 

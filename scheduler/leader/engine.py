@@ -99,8 +99,10 @@ class Engine:
         save: Callable[[Batch], None] = save,
         batch_seconds: float | None = None,
         aside: Collection[str] = (),
+        progress: Callable[[], object] = lambda: None,
     ) -> None:
-        """`aside` are the keys of workloads that are left out (see `scheduler.leader.recovery`)."""
+        """`aside` are the keys of workloads that are left out (see `scheduler.leader.recovery`). `progress` is called
+        after each batch, or look that found nothing."""
         self.cluster_id = cluster.pk
         self.cluster_name = cluster.name
         self.epoch = begin_epoch(cluster.pk, holder)
@@ -111,6 +113,7 @@ class Engine:
         self._clock = clock
         self._steady = steady
         self._save = save
+        self._progress = progress
         self._batch_seconds = batch_seconds
         self._cycle_limit: int | None = None
         self._refused_in_a_row = 0
@@ -163,6 +166,7 @@ class Engine:
         more, waited = True, False
         while more:
             builder = self._batch(deadline)
+            self._progress()
             if builder is None:
                 refused += 1
                 more = self._refused_by_rule < REFUSALS_BY_RULE

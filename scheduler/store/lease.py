@@ -1,23 +1,60 @@
 """Leadership, and the epoch that fences off an earlier leader.
 
-Two mechanisms make it safe. An advisory lock is held by a database session for as long as the process lives, so one
-process leads; PostgreSQL releases it when that session ends, for whatever reason. The lock alone does not stop a
-leader that was paused while it lost the lock. So each batch first locks the lease row of its epoch. A new leader
-commits `epoch + 1`, which waits for a batch in progress; after that, batches of an older epoch find no row and write
-nothing.
+Three mechanisms make it safe. An advisory lock is held by a database session of its own, so one process leads;
+PostgreSQL releases it when that session ends, for whatever reason. Leadership is progress: the leader asks something in
+that session after each batch, and a standby ends the sessions of a leader that has been silent for too long, because
+it hangs, swaps or is stopped. And each batch first locks the lease row of its epoch. A new leader commits `epoch + 1`,
+which waits for a batch in progress; after that, batches of an older epoch find no row and write nothing.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+from uuid import uuid4
 
 import psycopg
 from django.db import connection
 
 from scheduler.models import Lease
 
+_log = logging.getLogger(__name__)
+
 LOCK_NAMESPACE = 0x6B75657565  # "kueue"; all users of the database share advisory locks
+SILENCE_SECONDS: Final = 12.0
+"""A leader that asks nothing for so long is replaced. A batch takes a fraction of it."""
+LOADING_SECONDS: Final = 300.0
+"""The same while it loads a cluster, which is one long step."""
+RENEW_SECONDS: Final = 3.0
+"""How often an idle leader renews."""
+_LOOK_SECONDS: Final = 1.0
+"""How often a standby looks."""
+_LEADS: Final = "kueueweb-leader"
+_LOADS: Final = "kueueweb-leader-loads"
+_DECIDES: Final = "kueueweb-scheduler"
+"""Names of database sessions. Each is followed by the token of its process."""
+
+# A session's last question begins at `query_start`, by the clock of the database.
+_END_SILENT_LEADER: Final = """
+    WITH silent AS (
+        SELECT split_part(leader.application_name, ' ', 2) AS token
+        FROM pg_locks AS lock JOIN pg_stat_activity AS leader USING (pid)
+        WHERE lock.locktype = 'advisory' AND lock.granted AND lock.database = leader.datid
+            AND leader.datname = current_database()
+            AND (lock.classid::bigint << 32 | lock.objid::bigint) = %(lock)s AND lock.objsubid = 1
+            AND leader.query_start < clock_timestamp() - make_interval(secs =>
+                CASE split_part(leader.application_name, ' ', 1) WHEN %(loads)s THEN %(loading)s ELSE %(silence)s END
+            )
+    )
+    SELECT pg_terminate_backend(pid)
+    FROM pg_stat_activity AS session JOIN silent ON split_part(session.application_name, ' ', 2) = silent.token
+    WHERE session.datname = current_database() AND silent.token <> ''
+"""
 
 
 class LeaseLost(Exception):
@@ -27,36 +64,85 @@ class LeaseLost(Exception):
 class Leadership:
     """This process's leadership of the scheduling of every cluster in the database."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, silence_seconds: float = SILENCE_SECONDS, loading_seconds: float = LOADING_SECONDS) -> None:
+        """The times after which it replaces a leader that does not make progress."""
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
+        self._token = uuid4().hex[:12]
+        self._silence_seconds = silence_seconds
+        self._loading_seconds = loading_seconds
         self._session: psycopg.Connection | None = None
         self._led = False
 
     def acquire(self) -> bool:
         """Whether this process leads now; takes the lock if it is free. Raises `LeaseLost` if its session has ended."""
         if self._session is not None:
-            if self._alive(self._session):
+            if self.renew():
+                self._name_connection()
                 return True
             self._session = None
             raise LeaseLost(f"{self.holder} led, but the database session with its lock has ended")
         if self._led:
             raise LeaseLost(f"{self.holder} led before; a process leads only once")
         session = self._connect()
-        row = session.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_NAMESPACE]).fetchone()
-        if row is None or not row[0]:
+        if not self._take(session):
             session.close()
             return False
-        self._session, self._led = session, True
         return True
 
-    def wait(self) -> None:
-        """Wait until this process leads, which is as soon as the previous leader is gone."""
+    def wait(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Wait until this process leads, which is as soon as the previous leader is gone or makes no progress."""
         if self._session is not None or self._led:
             self.acquire()
             return
-        session = self._connect()
-        session.execute("SELECT pg_advisory_lock(%s)", [LOCK_NAMESPACE])
+        with self._connect() as looking:
+            while not self.acquire():
+                self._end_silent_leader(looking)
+                sleep(_LOOK_SECONDS)
+
+    def renew(self) -> bool:
+        """Say that this leader makes progress; whether it still leads."""
+        if self._session is None:
+            return False
+        try:
+            self._session.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """While a cluster is loaded, the leader may be silent for longer."""
+        self._name_session(_LOADS)
+        try:
+            yield
+        finally:
+            self._name_session(_LEADS)
+
+    def _name_session(self, name: str) -> None:
+        if self._session is not None:
+            try:
+                self._session.execute("SELECT set_config('application_name', %s, false)", [f"{name} {self._token}"])
+            except psycopg.Error as error:
+                raise LeaseLost(f"{self.holder} led, but the database session with its lock has ended") from error
+
+    def _name_connection(self) -> None:
+        """Name the session that decides, so that it ends together with the one that holds the lock."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('application_name', %s, false)", [f"{_DECIDES} {self._token}"])
+
+    def _take(self, session: psycopg.Connection) -> bool:
+        row = session.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_NAMESPACE]).fetchone()
+        if row is None or not row[0]:
+            return False
         self._session, self._led = session, True
+        self._name_connection()
+        return True
+
+    def _end_silent_leader(self, session: psycopg.Connection) -> None:
+        limits = {"silence": self._silence_seconds, "loading": self._loading_seconds}
+        ended = session.execute(_END_SILENT_LEADER, {"lock": LOCK_NAMESPACE, "loads": _LOADS, **limits}).rowcount
+        if ended:
+            _log.error("the leader made no progress: ended %d of its database sessions", ended)
 
     def release(self) -> None:
         """Give up leadership. The process cannot lead again."""
@@ -64,8 +150,7 @@ class Leadership:
             self._session.close()
             self._session = None
 
-    @staticmethod
-    def _connect() -> psycopg.Connection:
+    def _connect(self) -> psycopg.Connection:
         parameters = connection.get_connection_params()
         options = {
             key: value
@@ -76,19 +161,11 @@ class Leadership:
         return psycopg.connect(
             **options,
             autocommit=True,
-            application_name="kueueweb-leader",
+            application_name=f"{_LEADS} {self._token}",
             keepalives_idle=5,
             keepalives_interval=2,
             keepalives_count=3,
         )
-
-    @staticmethod
-    def _alive(session: psycopg.Connection) -> bool:
-        try:
-            session.execute("SELECT 1")
-        except psycopg.Error:
-            return False
-        return True
 
 
 def begin_epoch(cluster_id: int, holder: str) -> int:

@@ -6,10 +6,11 @@ import threading
 
 import psycopg
 import pytest
-from django.db import close_old_connections, connection, transaction
+from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
 
 from accounts.models import Cluster
 from scheduler.store.lease import Leadership, LeaseLost, begin_epoch, fence, renew
+from tests.engines import in_another_session
 from tests.factories import make_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +44,7 @@ def test_a_leader_whose_session_ended_notices() -> None:
     assert leadership.acquire()
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kueueweb-leader'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'kueueweb-leader %'"
         )
     next_leader.wait()
     with pytest.raises(LeaseLost):
@@ -61,6 +62,64 @@ def test_a_standby_leads_as_soon_as_the_leader_is_gone() -> None:
     assert not waiting.is_alive()
     assert standby.acquire()
     standby.release()
+
+
+def test_a_leader_that_makes_no_progress_is_replaced() -> None:
+    leader, patient, standby = Leadership(), Leadership(silence_seconds=3600.0), Leadership(silence_seconds=0.0)
+    in_another_session(leader.acquire)
+    with pytest.raises(TimeoutError):
+        patient.wait(sleep=out_of_time)
+    assert leader.renew(), "a leader that has renewed lately goes on"
+    standby.wait(sleep=lambda seconds: None)
+    assert standby.acquire()
+    with pytest.raises(LeaseLost):
+        leader.acquire()
+    standby.release()
+
+
+def test_a_leader_that_loads_may_be_silent_for_longer() -> None:
+    leader, standby = Leadership(), Leadership(silence_seconds=0.0, loading_seconds=3600.0)
+    in_another_session(leader.acquire)
+    with leader.loading(), pytest.raises(TimeoutError):
+        standby.wait(sleep=out_of_time)
+    assert leader.renew()
+    leader.release()
+
+
+def test_a_batch_of_a_leader_that_hangs_does_not_hold_up_the_next_one(cluster: Cluster) -> None:
+    """The hanging leader has locked its lease row; its session ends, and so does the lock."""
+    old = begin_epoch(cluster.pk, "old")
+    locked, over = threading.Event(), threading.Event()
+    found: list[str] = []
+
+    def hang() -> None:
+        leader = Leadership()
+        assert leader.acquire()
+        try:
+            with transaction.atomic():
+                fence(cluster.pk, old)
+                locked.set()
+                over.wait(timeout=60)
+                fence(cluster.pk, old)
+        except (InterfaceError, OperationalError) as error:
+            found.append(type(error).__name__)
+        connection.close()
+        leader.release()
+
+    hanging = threading.Thread(target=hang)
+    hanging.start()
+    assert locked.wait(timeout=60)
+    standby = Leadership(silence_seconds=0.0)
+    standby.wait()
+    assert begin_epoch(cluster.pk, "new") == old + 1
+    over.set()
+    hanging.join(timeout=60)
+    assert found
+    standby.release()
+
+
+def out_of_time(seconds: float) -> None:
+    raise TimeoutError
 
 
 def test_an_older_epoch_is_fenced(cluster: Cluster) -> None:
