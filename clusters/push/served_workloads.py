@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -129,6 +129,8 @@ class ServedWorkloads:
                 self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
                 entry.content, entry.deleting = ABSENT, True
             elif entry.uid:
+                if row.row.quota_reserved_at is None:
+                    self._tell_status(entry, row)  # most of a spec can't change while the object says it holds quota
                 self._replace(entry, row)
             elif not _ends(row) and _is_whole(row):
                 self._create(entry, row)
@@ -197,7 +199,7 @@ class ServedWorkloads:
             spec["active"] = True
         if row.row.job_id is not None:
             # The pods are the job's, and follow from it: Kueue's defaults of their templates stay.
-            spec["podSets"] = (live.get("spec") or {}).get("podSets", spec["podSets"])
+            spec["podSets"] = _resized((live.get("spec") or {}).get("podSets") or (), spec["podSets"])
         metadata = live["metadata"]
         owner = None if metadata.get("ownerReferences") else self._owner(row)
         if owner is not None:  # a job has taken it over that was made for it (a prebuilt workload)
@@ -239,6 +241,15 @@ class ServedWorkloads:
             if not refusal.not_found:
                 raise
             entry.deleting = True  # nothing to tell it any more; the watcher notes that it is gone
+
+
+def _resized(there: Sequence[JsonObject], wanted: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """The pod sets that are there with the numbers of pods that are wanted; the wanted ones where the names differ."""
+    sizes = {each["name"]: {key: each.get(key) for key in ("count", "minCount")} for each in wanted}
+    if [each["name"] for each in there] != [*sizes]:
+        return wanted
+    resized = ({**each, **sizes[each["name"]]} for each in there)
+    return [{key: value for key, value in each.items() if value is not None} for each in resized]
 
 
 def _is_whole(row: WorkloadRow) -> bool:

@@ -43,10 +43,21 @@ def read_spec(obj: JsonObject, api_version: str) -> tuple[WorkloadSpec, list[str
 
 
 def workload_content(spec: WorkloadSpec, *, has_job: bool) -> str:
-    """Whether it is active and its priority, of one that follows its job; of any other, all that it says."""
+    """All that it says; of one that follows its job, what its owner may change and what follows from the job."""
     if has_job:
-        return digest({"active": spec.active, "priority": spec.priority or 0, "class": spec.priority_class_name})
+        own = {"active": spec.active, "priority": spec.priority or 0, "class": spec.priority_class_name}
+        return digest({**own, **_of_its_job(spec)})
     return digest(write_workload(replace(spec, priority=spec.priority or 0)))
+
+
+def follows_job(spec: WorkloadSpec, row: Workload) -> bool:
+    """Whether the object says of its queue and the number of its pods what the row says, which follows its job."""
+    return _of_its_job(spec) == _of_its_job(workload_spec(row))
+
+
+def _of_its_job(spec: WorkloadSpec) -> dict[str, Any]:
+    counts = {pod_set.name: [pod_set.count, pod_set.min_count] for pod_set in spec.pod_sets}
+    return {"queue": spec.queue_name, "counts": counts}
 
 
 def workload_rows(cluster: Cluster, keys: Collection[str]) -> dict[str, WorkloadRow]:

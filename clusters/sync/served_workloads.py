@@ -16,7 +16,7 @@ from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence, status_writer
-from clusters.served.workloads import KIND, WorkloadRow, read_spec, workload_content, workload_rows
+from clusters.served.workloads import KIND, WorkloadRow, follows_job, read_spec, workload_content, workload_rows
 from clusters.sync.ownership import controller_uid
 from clusters.sync.present import name_key, present
 from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of
@@ -132,6 +132,10 @@ class ServedWorkloadSync:
             self._complain(entry, str(refused))
             return
         after = workload_rows(self._cluster, {entry.key}).get(entry.key)
+        if after is not None and after.row.job_id is not None and spec is not None and not follows_job(spec, after.row):
+            entry.agreed = entry.content  # the push writes again what follows from the job
+            entry.problem = ""
+            return
         entry.agreed = after.side.content if after is not None else ABSENT
         if entry.content != ABSENT:
             entry.content = entry.agreed  # with what the object leaves out, such as a class's priority

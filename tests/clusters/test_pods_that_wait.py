@@ -204,6 +204,22 @@ def test_pods_of_a_stateful_set_have_its_queue_and_group_and_follow_another_queu
     assert system.workload("db").uid == workload.uid
 
 
+def test_a_stateful_set_that_was_scaled_up_from_none_follows_to_another_queue(system: System) -> None:
+    kind = JOB_KINDS["StatefulSet"].resource
+    system.client.create(NAMESPACES, {"metadata": {"name": "team"}})
+    made = stateful_set(0)
+    made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "nowhere"
+    system.client.create(kind, made)
+    turns(system, 2)
+    system.client.patch(kind, "team", "db", {"spec": {"replicas": 2}})
+    turns(system, 3)
+    assert system.workload("db").queue_name == "nowhere"
+    system.client.patch(kind, "team", "db", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "queue"}}})
+    turns(system, 6)
+    assert system.workload("db").queue_name == "queue"
+    assert running(system) == ["db-0", "db-1"]
+
+
 def test_each_group_of_a_leader_worker_set_is_a_workload(system: System) -> None:
     system.install_operator("LeaderWorkerSet")
     system.apply(leader_worker_set())

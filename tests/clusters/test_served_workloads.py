@@ -24,8 +24,8 @@ def server() -> Iterator[ServerThread]:
         yield server
 
 
-def queued(served: ServedCluster, name: str, cpu: str = "1") -> JsonObject:
-    manifest = job(name, run_seconds=6000, suspend=True, requests={"cpu": cpu})
+def queued(served: ServedCluster, name: str, cpu: str = "1", **spec: Any) -> JsonObject:
+    manifest = job(name, run_seconds=6000, suspend=True, requests={"cpu": cpu}, **spec)
     labels = {"kueue.x-k8s.io/queue-name": "local"}
     manifest["metadata"] = {"name": name, "namespace": "team", "labels": labels}
     return served.send("POST", "/apis/batch/v1/namespaces/team/jobs", manifest)
@@ -110,6 +110,26 @@ def test_a_workload_without_a_job_is_made_and_ended_by_kubectl(server: ServerThr
     served.apply("Workload", "mine", {"spec": spec}, "team")
     served.settle(4)
     assert Workload.objects.get().status == "Admitted"
+
+
+def test_the_queue_and_the_size_of_a_workload_follow_its_job(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    queued(served, "waits", "50", parallelism=1, completions=3)
+    served.settle(3)
+    row = Workload.objects.get()
+    path = "/apis/batch/v1/namespaces/team/jobs/waits"
+    labels = {"kueue.x-k8s.io/queue-name": "elsewhere"}
+    change = {"metadata": {"labels": labels}, "spec": {"parallelism": 2}}
+    served.send("PATCH", path, change, "application/merge-patch+json")
+    served.settle(4)
+    there = served.get("Workload", row.name, "team")
+    assert (there["spec"]["queueName"], there["spec"]["podSets"][0]["count"]) == ("elsewhere", 2)
+    served.patch("Workload", row.name, {"spec": {"queueName": "mine"}}, "team")
+    served.settle(4)
+    assert served.get("Workload", row.name, "team")["spec"]["queueName"] == "elsewhere"
+    row.refresh_from_db()
+    assert row.queue_name == "elsewhere"
 
 
 def test_the_object_goes_with_its_job(server: ServerThread) -> None:
