@@ -32,6 +32,8 @@ _METADATA: Final = frozenset(
 """Services that tell a machine its cloud's keys, where they are not link-local."""
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
+_SITE_LOCAL: Final = IPv6Network("fec0::/10")
+"""Private, by a rule so old that `is_global` has forgotten it."""
 _MAX_WORDS: Final = 1024
 _CREDENTIALS: Final = re.compile(r"://[^/?#\s]*@")
 HIDDEN_CREDENTIALS: Final = "://***@"
@@ -88,7 +90,7 @@ def is_allowed(address: str, public_only: bool = False) -> bool:
         return any(found in ip_network(network) for network in settings.OUTGOING_NETWORKS)
     if found.is_link_local or found.is_multicast or found.is_unspecified or found.is_reserved:
         return False
-    return found not in _METADATA and (found.is_global or not public_only)
+    return found not in _METADATA and (not public_only or (found.is_global and found not in _SITE_LOCAL))
 
 
 def _plain(address: Address) -> Address:

@@ -12,8 +12,8 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.urls import path
 
+from accounts.serving.bodies import BodyReader
 from kueueweb.web.base_path import BelowPath
-from kueueweb.web.bodies import BodyReader
 from kueueweb.web.gate import THREADS, Gate
 from kueueweb.web.large import LargeRequests, answer_with_django
 
@@ -31,7 +31,11 @@ from kueueweb.web.watching import Watchers  # noqa: E402 (as above)
 from queues.api.watches import read_versions  # noqa: E402 (as above)
 from scheduler.live.authentication import by_session_or_token  # noqa: E402
 
-_bodies = BodyReader(max_bytes=settings.MAXIMUM_BODY_BYTES, max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES)
+_bodies = BodyReader(
+    max_bytes=settings.MAXIMUM_BODY_BYTES,
+    max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES,
+    max_held_by_address=2 * settings.MAXIMUM_BODY_BYTES,
+)
 watchers = Watchers(Followers(Gate(_answers, readiness, _bodies), follow_log), read_versions)
 _protocols = ProtocolTypeRouter(
     {

@@ -14,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, close_old_connections, co
 from django.db.backends.base.base import BaseDatabaseWrapper
 from prometheus_client import Histogram, generate_latest
 
+from accounts.serving.bodies import BodyReader, Disconnected, Refused
 from clusters.client import ClusterError
 from clusters.webhook.admission import PATHS, Admission
 from clusters.webhook.conversion import CONVERT, answer_conversion
@@ -27,6 +28,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _MAX_BODY_BYTES: Final = 7 * 1024 * 1024
 """Two objects of etcd's size limit, with room to spare."""
+_MAX_HELD_BYTES: Final = 128 * 1024 * 1024
+_MAX_HELD_BY_ADDRESS: Final = 32 * 1024 * 1024
+"""A cluster has more than one API server or few reviews of this size; a pod that pretends to be one holds no more."""
+_BYTES_PER_SECOND: Final = 4 * 1024 * 1024
 _THREADS: Final = 8
 ANSWER_SECONDS: Final = 4.0
 """Below the limit that its configuration gives it: a database that hangs is an answer, not a silence."""
@@ -39,6 +44,18 @@ _SECONDS: Final = Histogram(
 )
 
 
+def review_bodies() -> BodyReader:
+    """Reads reviews: the API server sends one at once, and gives up after the time that its configuration names."""
+    return BodyReader(
+        _MAX_BODY_BYTES,
+        _MAX_HELD_BYTES,
+        first_seconds=ANSWER_SECONDS,
+        max_held_by_address=_MAX_HELD_BY_ADDRESS,
+        bytes_per_second=_BYTES_PER_SECOND,
+        max_unknown_bytes=_MAX_BODY_BYTES,
+    )
+
+
 class WebhookApplication:
     """ASGI 3: POST of an AdmissionReview to each of the rules' paths, of a ConversionReview to `/convert`; GET
     /healthz, /readyz and /metrics.
@@ -47,8 +64,11 @@ class WebhookApplication:
     webhook's configuration decides then, as if nobody had been there.
     """
 
-    def __init__(self, admission: Admission, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, admission: Admission, answer_seconds: float = ANSWER_SECONDS, bodies: BodyReader | None = None
+    ) -> None:
         self._admission = admission
+        self._bodies = bodies or review_bodies()
         self._answer_seconds = answer_seconds
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="review")
         self._connections: dict[int, BaseDatabaseWrapper] = {}
@@ -57,7 +77,10 @@ class WebhookApplication:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif scope["type"] == "http":
-            code, body = await self._answer(scope, receive)
+            try:
+                code, body = await self._answer(scope, receive)
+            except Disconnected:
+                return
             await _send(send, code, body)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
@@ -84,9 +107,17 @@ class WebhookApplication:
             return HTTPStatus.NOT_FOUND, f"there are {', '.join((*PATHS, CONVERT))}".encode()
         if method != "POST":
             return HTTPStatus.METHOD_NOT_ALLOWED, b"POST an AdmissionReview or a ConversionReview"
-        body = await _read(receive)
-        if body is None:
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the limit is {_MAX_BODY_BYTES} bytes".encode()
+        address = str(scope["client"][0]) if scope.get("client") else ""
+        try:
+            body = await self._bodies.read(receive, scope["headers"], address)
+        except Refused as refusal:
+            return refusal.status, str(refusal).encode()
+        try:
+            return await self._answer_body(path, body)
+        finally:
+            self._bodies.release(body, address)
+
+    async def _answer_body(self, path: str, body: bytes) -> tuple[int, bytes]:
         answer = self._convert if path == CONVERT else self._review
         asked = asyncio.get_running_loop().run_in_executor(self._threads, answer, path, body)
         try:
@@ -116,18 +147,6 @@ class WebhookApplication:
         except (DatabaseError, ClusterError) as failure:
             _log.error("A review of %s is not answered: %s", path, failure)
             return HTTPStatus.INTERNAL_SERVER_ERROR, b"the database or the cluster does not answer"
-
-
-async def _read(receive: Receive) -> bytes | None:
-    """The body; None where it is too long."""
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > _MAX_BODY_BYTES:
-            return None
-        if not message.get("more_body"):
-            return b"".join(parts)
 
 
 async def _send(send: Send, code: int, body: bytes) -> None:

@@ -17,6 +17,7 @@ from django.db import DatabaseError, close_old_connections
 
 from accounts.heartbeat import touch_heartbeat
 from accounts.kinds.process_settings import requires_tls_13, tls_1_2_ciphers
+from accounts.serving.connections import ConnectionLimits, limited_protocol
 from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.application import Receive, Scope, Send
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 REFRESH_SECONDS: Final = 60.0
+MAX_CONNECTIONS_PER_ADDRESS: Final = 256
+"""An API server opens one for each review that it waits for, and keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,7 @@ class WebhookServer:
         self._trusted = b"" if callers is None else callers()
         self._config = uvicorn.Config(
             application,
+            http=limited_protocol(ConnectionLimits(MAX_CONNECTIONS_PER_ADDRESS)),
             loop="asyncio",  # uvloop does not end while a TLS connection that was cut off is being closed
             lifespan="on",
             log_level="warning",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 
 from accounts.addresses import counted_address
-from kueueweb.web.bodies import BodyReader, Disconnected, Headers, Message, Receive, Refused
+from accounts.serving.bodies import BodyReader, Disconnected, Headers, Message, Receive, Refused
 from kueueweb.web.turns import Turns
 
 Scope = MutableMapping[str, Any]
@@ -75,7 +75,7 @@ class Gate:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = await self._bodies.read(receive, scope["headers"])
+            body = await self._bodies.read(receive, scope["headers"], _address(scope))
         except Disconnected:
             return
         except Refused as refusal:
@@ -84,7 +84,7 @@ class Gate:
         try:
             await self._take_turn(scope, body, receive, send)
         finally:
-            self._bodies.release(body)
+            self._bodies.release(body, _address(scope))
 
     async def _take_turn(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         async with AsyncExitStack() as turns:

@@ -6,8 +6,8 @@ from typing import Any, Final
 import uvicorn
 from django.conf import settings
 
+from accounts.serving.connections import ConnectionLimits, limited_protocol, networks
 from kueueweb.asgi import watchers
-from kueueweb.web.connections import ConnectionLimits, limited_protocol, networks
 
 _MAX_SOCKET_MESSAGE_BYTES: Final = 16 * 1024
 

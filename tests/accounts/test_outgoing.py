@@ -59,7 +59,9 @@ def test_what_runs_in_the_cluster_and_beyond_is_asked(address: str) -> None:
     assert is_allowed(address)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "192.168.0.7", "fd12::1", "100.64.0.1", "168.63.129.16"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.1.2.3", "192.168.0.7", "fd12::1", "fec0::1", "100.64.0.1", "168.63.129.16"]
+)
 def test_what_any_user_writes_down_leads_to_no_private_network(address: str, settings: Any) -> None:
     assert not is_allowed(address, public_only=True)
     settings.OUTGOING_NETWORKS = [address]

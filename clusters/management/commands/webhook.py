@@ -52,6 +52,11 @@ class Command(BaseCommand):
         parser.add_argument("--certificate", type=Path, help="a certificate of yours (PEM), instead of one of ours")
         parser.add_argument("--key", type=Path, help="its key (PEM)")
         parser.add_argument("--authorities", type=Path, help="who signed it (PEM); without, write caBundle yourself")
+        parser.add_argument(
+            "--callers",
+            type=Path,
+            help="who signs the client certificate of the API server (PEM); without, none is asked",
+        )
         parser.add_argument("--no-register", action="store_true", help="leave the webhook configurations alone")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -77,7 +82,10 @@ class Command(BaseCommand):
             registration = Registration(client, target, *asked) if written else None
             application = WebhookApplication(Admission(surroundings))
             certificates = _answered(_certificates(client, target, options))
-            server = WebhookServer(application, listening, certificates, registration, tls=cluster.configuration)
+            callers = options["callers"].read_bytes if options["callers"] is not None else None
+            server = WebhookServer(
+                application, listening, certificates, registration, callers=callers, tls=cluster.configuration
+            )
         except (ClusterError, OSError, OverflowError) as error:
             raise CommandError(f"Cluster {cluster.name}: {error}") from error
         self.stdout.write(f"admission webhook of {cluster.name} on port {listening.getsockname()[1]}")

@@ -69,13 +69,15 @@ class ServedWebhook:
         registration: Registration | None = None,
         certificates: Certificates | None = None,
         port: int = 0,
+        callers: bytes | None = None,
     ) -> None:
         self.certificates = certificates or renewed(None, [HOST], datetime.now(UTC))
         self._socket = listen(HOST, port)
         self.port = self._socket.getsockname()[1]
         self.url = f"https://{HOST}:{self.port}"
         application = WebhookApplication(Admission(surroundings))
-        self.server = WebhookServer(application, self._socket, self._current, registration, 1)
+        asked = None if callers is None else lambda: callers
+        self.server = WebhookServer(application, self._socket, self._current, registration, 1, callers=asked)
         self._thread = threading.Thread(target=self.server.run, name="webhook")
         self._pool = checking_pool(self.certificates.authorities)
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kueueweb.web.bodies import BodyReader, Disconnected, Message, Receive, Refused
+from accounts.serving.bodies import BodyReader, Disconnected, Message, Receive, Refused
 from kueueweb.web.gate import Gate, Scope, Send, callers
 from kueueweb.web.turns import Turns
 
@@ -97,6 +97,34 @@ async def test_requests_without_credentials_are_limited_to_the_size_of_a_login()
     with pytest.raises(Refused, match="more than 64 KiB"):
         await reader.read(whole(b"a" * 65_537), [])
     assert len(await reader.read(whole(b"a" * 65_537), AUTHORISED)) == 65_537
+
+
+async def test_made_up_credentials_are_found_out_before_more_than_a_login_is_taken() -> None:
+    asked: list[Any] = []
+
+    async def is_known(headers: Any) -> bool:
+        asked.append(headers)
+        return (b"authorization", b"Token right") in headers
+
+    reader = BodyReader(max_bytes=2**20, max_held_bytes=2**22, is_known=is_known)
+    assert await reader.read(whole(b"{}"), AUTHORISED)
+    assert asked == [], "a small body costs no look-up"
+    with pytest.raises(Refused, match="more than 64 KiB"):
+        await reader.read(chunks(b"a" * 65_536, b"a"), AUTHORISED)
+    right = [(b"authorization", b"Token right")]
+    assert len(await reader.read(whole(b"a" * 65_537), right)) == 65_537
+    with pytest.raises(Refused, match="more than 1 MiB"):
+        await reader.read(whole(b"a" * (2**20 + 1)), right)
+
+
+async def test_one_address_holds_a_share_of_all_bodies() -> None:
+    reader = BodyReader(max_bytes=100, max_held_bytes=200, max_held_by_address=100)
+    held = await reader.read(whole(b"a" * 80), AUTHORISED, "10.0.0.1")
+    with pytest.raises(Refused, match="Too many large requests"):
+        await reader.read(whole(b"a" * 80), AUTHORISED, "10.0.0.1")
+    assert await reader.read(whole(b"a" * 80), AUTHORISED, "10.0.0.2")
+    reader.release(held, "10.0.0.1")
+    assert await reader.read(whole(b"a" * 80), AUTHORISED, "10.0.0.1")
 
 
 async def test_bodies_that_are_held_have_a_limit_together() -> None:
