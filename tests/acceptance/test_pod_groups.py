@@ -121,7 +121,7 @@ def test_a_preempted_group_that_was_found_waits_for_the_pods_that_its_owner_make
     turns(system, 5)
     assert (state(system), system.workload("urgent").status) == (("Pending", "PodGroupIncomplete"), "Admitted")
     assert condition("WaitingForReplacementPods") == ("True", "Preempted")
-    assert not Job.objects.filter(kind="Pod").exists()
+    assert [row.phase for row in Job.objects.filter(kind="Pod")] == ["Failed", "Failed"]
     turns(system, 4, 30)
     assert state(system) == ("Pending", "PodGroupIncomplete")
     for name in ("c", "d"):
