@@ -125,22 +125,27 @@ class ServedWorkloads:
         if settled.step is Step.FOLLOW:
             return  # the watcher's
         if settled.step is Step.TELL:
-            if row.side.content == ABSENT:
-                self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
-                entry.content, entry.deleting = ABSENT, True
-            elif entry.uid:
-                if row.row.quota_reserved_at is None:
-                    self._tell_status(entry, row)  # most of a spec can't change while the object says it holds quota
-                self._replace(entry, row)
-            elif not _ends(row) and _is_whole(row):
-                self._create(entry, row)
+            self._tell_spec(entry, row)
         if entry.uid and not entry.deleting:
             self._tell_status(entry, row)
+        if entry.uid and entry.held and row.row.status == WorkloadStatus.FINISHED:
+            self._release(entry)
         if entry.uid:
             entry.agreed = row.side.content
         entry.row_version = row.version
         entry.problem, entry.failures, entry.retry_at = "", 0, None
         entry.keep()
+
+    def _tell_spec(self, entry: ServedObject, row: WorkloadRow) -> None:
+        if row.side.content == ABSENT:
+            self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
+            entry.content, entry.deleting = ABSENT, True
+        elif entry.uid:
+            if row.row.quota_reserved_at is None:
+                self._tell_status(entry, row)  # most of a spec can't change while the object says it holds quota
+            self._replace(entry, row)
+        elif not _ends(row) and _is_whole(row):
+            self._create(entry, row)
 
     def _create(self, entry: ServedObject, row: WorkloadRow) -> None:
         manifest = workload_manifest(row.row)
@@ -221,14 +226,23 @@ class ServedWorkloads:
         entry.edited_at, entry.edited_by = edited_at, edited_by[:150]
         entry.status = stored.get("status") or {}
 
+    def _release(self, entry: ServedObject) -> JsonObject | None:
+        """Take our finalizer off the object, which holds nothing any more; the object, None if it is gone."""
+        live = self._client.get(self._resource, entry.namespace, entry.name)
+        if live is None or live["metadata"]["uid"] != entry.uid:
+            return None
+        finalizers = live["metadata"].get("finalizers") or []
+        if FINALIZER in finalizers:
+            left = [each for each in finalizers if each != FINALIZER]
+            metadata = {"finalizers": left, "resourceVersion": live["metadata"]["resourceVersion"]}
+            stored = self._client.patch(self._resource, entry.namespace, entry.name, {"metadata": metadata})
+            if live["metadata"]["resourceVersion"] == entry.resource_version:
+                entry.resource_version = stored["metadata"]["resourceVersion"]  # else the watcher reads the change
+        entry.held = False
+        return live
+
     def _delete(self, entry: ServedObject) -> None:
-        live = self._client.get(self._resource, entry.namespace, entry.name) if entry.uid else None
-        if live is not None and live["metadata"]["uid"] == entry.uid:
-            finalizers = live["metadata"].get("finalizers") or []
-            if FINALIZER in finalizers:
-                left = [each for each in finalizers if each != FINALIZER]
-                metadata = {"finalizers": left, "resourceVersion": live["metadata"]["resourceVersion"]}
-                self._client.patch(self._resource, entry.namespace, entry.name, {"metadata": metadata})
+        if entry.uid and self._release(entry) is not None:
             self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
         entry.forget()
 

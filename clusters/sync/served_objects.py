@@ -132,7 +132,7 @@ class ServedObjectSync:
             if entry.pk is not None:
                 entry.delete()
             return
-        entry.save()
+        entry.keep_seen()
 
     def _note_activity(self, news: Mapping[str, Read]) -> None:
         """Whether a check's controller stands behind it is its Active condition, as its controller sets it."""

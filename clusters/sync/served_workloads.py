@@ -222,4 +222,4 @@ def _keep(entry: ServedObject, row: WorkloadRow | None) -> None:
         return
     if row is not None and row.side.content == entry.content:
         entry.agreed, entry.problem = entry.content, ""
-    entry.save()
+    entry.keep_seen()

@@ -67,6 +67,16 @@ class ServedObject(models.Model):
         self.loaded_version = self.resource_version
         return True
 
+    def keep_seen(self) -> None:
+        """Store what the watcher saw, over an entry that the push has made since the known ones were read."""
+        if self.pk is not None:
+            self.save()
+            return
+        columns = [field.name for field in self._meta.concrete_fields if not field.primary_key]
+        unique = ["cluster", "kind", "namespace", "name"]
+        seen = [column for column in columns if column not in unique]
+        ServedObject.objects.bulk_create([self], update_conflicts=True, unique_fields=unique, update_fields=seen)
+
     def forget(self) -> None:
         """There is nothing to know any more, unless the watcher has noted another version since this was read."""
         if self.pk is not None:

@@ -10,7 +10,7 @@ import pytest
 from clusters.client import JsonObject
 from queues.models import AdmissionCheck, ServedObject, Workload
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
-from queues.services.workloads import hold, release
+from queues.services.workloads import hold, record_finished, release
 from tests.clusters.kueue_cluster import V1BETA1, V1BETA2
 from tests.clusters.served_cluster import ServedCluster, configure
 from tests.simulated_cluster import ServerThread, job, make_simulated
@@ -147,6 +147,32 @@ def test_the_object_goes_with_its_job(server: ServerThread) -> None:
         served.advance(40)
     assert not served.exists("Workload", name, "team")
     assert not ServedObject.objects.filter(kind="Workload").exclude(uid="").exists()
+
+
+def test_a_finished_workload_loses_the_finalizer_that_held_it(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    queued(served, "runs")
+    served.settle(3)
+    row = Workload.objects.get()
+    served.patch("Workload", row.name, {"metadata": {"finalizers": ["kueue.x-k8s.io/resource-in-use", "a/b"]}}, "team")
+    served.settle(2)
+    assert len(served.get("Workload", row.name, "team")["metadata"]["finalizers"]) == 2
+    record_finished(served.cluster, [("team", row.name)])
+    served.settle(3)
+    there = served.get("Workload", row.name, "team")
+    assert conditions(there)["Finished"][0] == "True"
+    assert there["metadata"]["finalizers"] == ["a/b"]
+
+
+def test_an_entry_that_the_push_made_meanwhile_gets_what_the_watcher_saw(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    name = {"cluster": served.cluster, "kind": "Workload", "namespace": "team", "name": "mine"}
+    seen = ServedObject(**name, uid="1", resource_version="7", content="seen")
+    ServedObject.objects.create(**name, uid="1", resource_version="5", content="told")
+    seen.keep_seen()
+    [kept] = ServedObject.objects.filter(**name)
+    assert (kept.resource_version, kept.content) == ("7", "seen")
 
 
 def test_a_stop_that_meets_a_status_write_is_followed(server: ServerThread) -> None:
