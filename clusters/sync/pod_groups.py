@@ -167,6 +167,7 @@ class PodGroupSync(JobSync):
         }
         record_phases(self._cluster, phases, now=self._now)
         self._without_pods([row for row in rows.values() if row.pk not in phases])
+        self._end_deserted([row for row in rows.values() if row.group_id is not None])
 
     def _end_singles(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
         """Finish pods that ended and were deleted before their end was seen."""
@@ -190,7 +191,24 @@ class PodGroupSync(JobSync):
             | Q(group__workloads__in=told)
             | Q(group__isnull=False, deletion_requested_at__isnull=False)
         )
-        self._without_pods([row for row in rows.distinct() if row_key(row) not in there and self._is_gone(row)])
+        missing = [row for row in rows.distinct() if row_key(row) not in there and self._is_gone(row)]
+        self._without_pods(missing)
+        groups = Job.objects.filter(
+            cluster=self._cluster, kind=POD, found_in_cluster=True, group__workloads__in=unfinished
+        )
+        self._end_deserted([row for row in groups.distinct() if row_key(row) not in there])
+
+    def _end_deserted(self, lost: Iterable[Job]) -> None:
+        """End groups whose pods others made and of which none is in the cluster any more, as Kueue's workload goes
+        with the last pod that owns it. A pod that succeeded counts only while another one of its group is there."""
+        waiting = Workload.objects.filter(cluster=self._cluster).exclude(status=WorkloadStatus.FINISHED)
+        groups = Job.objects.filter(pk__in={row.group_id for row in lost}, workloads__in=waiting)
+        members: dict[int, list[Job]] = defaultdict(list)
+        for row in Job.objects.filter(group__in=groups.exclude(manifest__spec__serving=True)):
+            members[row.group_id or 0].append(row)
+        for rows in members.values():
+            if all(row.found_in_cluster and row.phase for row in rows) and all(map(self._is_gone, rows)):
+                forget_members(self._cluster, [row.pk for row in rows], also_succeeded=True, now=self._now)
 
     def _without_pods(self, rows: Sequence[Job]) -> None:
         """Handle deleted pods. A found pod gives up its place in the group; a pod that we stopped leaves; a pod of

@@ -123,11 +123,15 @@ def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: d
         refresh_groups(cluster, changed, now=now)
 
 
-def forget_members(cluster: Cluster, members: Collection[int], *, now: datetime | None = None) -> None:
-    """Remove these pods (by the keys of their rows), which no longer exist. One that succeeded still counts."""
+def forget_members(
+    cluster: Cluster, members: Collection[int], *, also_succeeded: bool = False, now: datetime | None = None
+) -> None:
+    """Remove these pods (by the keys of their rows), which no longer exist. One that succeeded still counts, unless
+    `also_succeeded`."""
     with transaction.atomic():
-        rows = Job.objects.filter(cluster=cluster, pk__in=list(members), group__isnull=False)
-        gone = rows.exclude(phase=MemberPhase.SUCCEEDED, deletion_requested_at=None)
+        gone = Job.objects.filter(cluster=cluster, pk__in=list(members), group__isnull=False)
+        if not also_succeeded:
+            gone = gone.exclude(phase=MemberPhase.SUCCEEDED, deletion_requested_at=None)
         groups = {row.group_id or 0 for row in gone.only("group_id")}
         gone.delete()
         refresh_groups(cluster, groups, now=now)

@@ -380,6 +380,24 @@ class TestFoundGroup:
         row = found.workload()
         assert row.status == "Finished"
 
+    @pytest.mark.parametrize("watched", [True, False], ids=["seen in the watch", "found by a list"])
+    def test_it_ends_when_none_of_its_pods_is_there_whatever_became_of_them(self, found: System, watched: bool) -> None:
+        found.client.create(PODS, found_pod("short", group="ring", total=2, run_seconds=30))
+        found.client.create(PODS, found_pod("long", group="ring", total=2))
+        turns(found, 4)
+        turns(found, 1, 60)
+        assert phases(found) == {"short": "Succeeded", "long": "Running"}
+        assert found.workload().status == "Admitted"
+        for name in ("short", "long"):
+            found.client.delete(PODS, "team", name)
+            found.client.patch(PODS, "team", name, {"metadata": {"finalizers": None}})
+            if watched:
+                found.watcher.resync()
+        found.client.delete(PODS, "team", "long")
+        turns(found)
+        assert found.pods() == []
+        assert (found.workload().status, found.workload().reason) == ("Finished", "OwnerNotFound")
+
     def test_it_follows_to_another_queue_when_all_its_pods_name_it(self, found: System) -> None:
         for name in ("a", "b"):
             found.client.create(PODS, found_pod(name, group="ring", total=2, mib=90_000))
