@@ -5,8 +5,10 @@ whole pod `template`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
+
+import orjson
 
 from accounts.exceptions import ManifestErrors
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
@@ -40,19 +42,24 @@ _TOPOLOGY_FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-def read_workload(document: Any, index: int) -> WorkloadSpec:
+KnownPodSets = MutableMapping[bytes, tuple[PodSetSpec, ...]]
+"""Pod sets that were read without a mistake, by their JSON. Most workloads of a request have the same ones, and
+reading them is most of what a workload costs."""
+
+
+def read_workload(document: Any, index: int, known: KnownPodSets | None = None) -> WorkloadSpec:
     """A document as a workload; raises `ManifestErrors` with all its mistakes."""
     report = ValidationReport(document=index)
     if not isinstance(document, Mapping):
         report.error("", document, "must be a JSON object", reason=MistakeReason.WRONG_TYPE)
         raise ManifestErrors(report.errors)
-    spec = _read(FieldReader(report, "", document), index)
+    spec = _read(FieldReader(report, "", document), index, {} if known is None else known)
     if report.errors:
         raise ManifestErrors(report.errors)
     return spec
 
 
-def _read(top: FieldReader, index: int) -> WorkloadSpec:
+def _read(top: FieldReader, index: int, known: KnownPodSets) -> WorkloadSpec:
     prefix = top.text("generate_name", syntax=generate_name_prefix)
     if prefix and top.has("name"):
         top.error("generate_name", "must not stand beside name", "Leave one of the two out.", MistakeReason.FORBIDDEN)
@@ -65,7 +72,7 @@ def _read(top: FieldReader, index: int) -> WorkloadSpec:
         name=prefix or top.text("name", required=True, syntax=dns_subdomain),
         generate_name=bool(prefix),
         queue_name=top.text("queue_name", syntax=dns_subdomain),
-        pod_sets=_read_pod_sets(top),
+        pod_sets=_read_pod_sets(top, known),
         priority=top.optional_integer("priority", minimum=INT32_MIN),
         priority_class_kind=kind if priority_class else "",
         priority_class_name=priority_class,
@@ -80,7 +87,21 @@ def _read(top: FieldReader, index: int) -> WorkloadSpec:
     return spec
 
 
-def _read_pod_sets(top: FieldReader) -> tuple[PodSetSpec, ...]:
+def _read_pod_sets(top: FieldReader, known: KnownPodSets) -> tuple[PodSetSpec, ...]:
+    try:
+        text = orjson.dumps(top.take("pod_sets"))
+    except orjson.JSONEncodeError:  # YAML may have keys that are numbers, and integers beyond 64 bits
+        return _read_items(top)
+    if text in known:
+        return known[text]
+    before = len(top.report.errors), len(top.report.warnings)
+    found = _read_items(top)
+    if (len(top.report.errors), len(top.report.warnings)) == before:
+        known[text] = found
+    return found
+
+
+def _read_items(top: FieldReader) -> tuple[PodSetSpec, ...]:
     found: list[PodSetSpec] = []
     for item in top.items("pod_sets", min_items=1, max_items=MAX_POD_SETS):
         pod_set = _read_pod_set(item)

@@ -1,0 +1,100 @@
+"""What a submission costs the database, in counts that hold on every machine: a thousand workloads cost no more
+statements than two, and the triggers write lines for the request, not for each workload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import AuditRecord, Cluster
+from queues.models import PodSet, Workload
+from scheduler.models import Change
+from tests import manifest_texts as texts
+from tests.api_client import SchemaClient
+from tests.factories import make_cluster_queue
+from tests.users import cluster, make_user
+
+__all__ = ["cluster"]
+
+pytestmark = pytest.mark.django_db
+
+WORKLOADS = 17
+"""Statements of a POST of workloads, with the savepoints of the test's transaction."""
+JOBS = 28
+"""Statements of an apply of Jobs."""
+FEW, MANY = 2, 300
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> SchemaClient:
+    client = SchemaClient()
+    client.force_authenticate(make_user("alice"))
+    make_cluster_queue(cluster, "research")
+    return client
+
+
+def workloads(prefix: str, count: int) -> bytes:
+    """Of three shapes, with names of their own."""
+    return orjson.dumps(
+        [
+            {
+                "namespace": "team-a",
+                "name": f"{prefix}-{number}",
+                "queue_name": "research-local",
+                "pod_sets": [{"count": 1 + number % 3, "requests": {"cpu": "500m"}}],
+            }
+            for number in range(count)
+        ]
+    )
+
+
+def jobs(prefix: str, count: int) -> str:
+    return texts.joined(*(texts.job(f"{prefix}-{number}") for number in range(count)))
+
+
+def cost(client: SchemaClient, url: str, body: Any, kind: str, status: int) -> tuple[int, int]:
+    """Statements, and lines of the audit about the objects."""
+    before = AuditRecord.objects.filter(kind=kind).count()
+    with CaptureQueriesContext(connection) as queries:
+        answer = client.post(url, body, content_type=kind_of(body))
+    assert answer.status_code == status, answer.json()
+    return len(queries), AuditRecord.objects.filter(kind=kind).count() - before
+
+
+def kind_of(body: bytes | str) -> str:
+    return "application/json" if isinstance(body, bytes) else "application/yaml"
+
+
+def test_a_post_of_many_workloads_costs_the_statements_of_a_few(client: SchemaClient) -> None:
+    url = "/api/v1/workloads/"
+    cost(client, url, workloads("warm", FEW), "Workload", 201)
+    assert cost(client, url, workloads("few", FEW), "Workload", 201) == (WORKLOADS, 1)
+    Change.objects.all().delete()
+    assert cost(client, url, workloads("many", MANY), "Workload", 201) == (WORKLOADS, 1)
+    assert Change.objects.filter(kind="workload").count() == MANY
+    assert set(PodSet.objects.filter(workload__name="many-4").values_list("count", "requests__cpu")) == {(2, 500)}
+
+
+def test_an_apply_of_many_jobs_costs_the_statements_of_a_few(client: SchemaClient) -> None:
+    url = "/api/v1/manifests/"
+    cost(client, url, jobs("warm", FEW), "Job", 200)
+    assert cost(client, url, jobs("few", FEW), "Job", 200) == (JOBS, 1)
+    assert cost(client, url, jobs("many", MANY), "Job", 200) == (JOBS, 1)
+    assert Workload.objects.filter(job__name__startswith="many-").count() == MANY
+
+
+def test_pod_sets_that_look_alike_and_differ_are_read_apart(client: SchemaClient) -> None:
+    """Equal pod sets are read once, and a mistake in one is told of each workload that has it."""
+    wrong = [{"count": 1, "requests": {"cpu": "much"}}]
+    right = [{"count": 1, "requests": {"cpu": "1"}}]
+    body = [
+        {"namespace": "team-a", "name": f"w-{number}", "pod_sets": pod_sets}
+        for number, pod_sets in enumerate((right, wrong, right, wrong))
+    ]
+    answer = client.post("/api/v1/workloads/", body, format="json")
+    assert answer.status_code == 400
+    assert [each["document"] for each in answer.json()["errors"]] == [1, 3]
