@@ -75,6 +75,7 @@ class World:
         self._hierarchy = Hierarchy(self._state)
         self._tracker = WorkloadTracker(self._state)
         self._parts = CycleParts(self._state)
+        self._preemption_skips: dict[str, int] = {}
 
     @property
     def configuration(self) -> Configuration:
@@ -495,7 +496,13 @@ class World:
         result = self._parts.run_cycle()
         for decision in result.preemptions:
             self._state.preemption_loops.note(decision.workload, decision.preemptor)
+        self._preemption_skips.update(result.preemption_skips)
         return result
+
+    def preemption_skips(self) -> dict[str, int]:
+        """ClusterQueue -> the preemptions that its last cycle with any skipped (Kueue's gauge)."""
+        queues = self._state.cluster_queues
+        return {name: count for name, count in self._preemption_skips.items() if name in queues}
 
     def sample_usage(self, now: float) -> dict[str, dict[str, float]]:
         """Decay the past usage of LocalQueues whose sampling interval is over.

@@ -50,10 +50,12 @@ class QueueGauges:
 
 def count_queues(world: World) -> dict[str, Any]:
     """`local_queues`: ClusterQueue -> LocalQueue's key -> [active, inadmissible]; `hashes`: ClusterQueue -> the same;
-    `fair_sharing`: LocalQueue's key -> the usage that orders it, where admission fair sharing does."""
+    `fair_sharing`: LocalQueue's key -> the usage that orders it, where admission fair sharing does;
+    `preemption_skips`: ClusterQueue -> the preemptions that its last cycle with any skipped."""
     counts = {name: world.pending_counts(name) for name in world.cluster_queue_names()}
     return {
         "local_queues": {name: found.local_queues for name, found in counts.items()},
         "hashes": {name: found.hashes for name, found in counts.items()},
         "fair_sharing": world.fair_sharing_usage(),
+        "preemption_skips": world.preemption_skips(),
     }

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from scheduling.cycle.admission import Admitter
@@ -56,6 +57,7 @@ class Cycle:
         self._preemptions: list[Preempt] = []
         self._outcomes: list[Outcome] = []
         self._failures: list[SecondPassFailed] = []
+        self._preemption_skips: Counter[str] = Counter()
         self._not_reached: list[Entry] = []
         """Entries that wait for admitted pods to be ready, and all entries after the first of them."""
         self._moved = False
@@ -96,6 +98,7 @@ class Cycle:
             heads=len(entries),
             progressed=bool(self._admissions or self._preemptions or self._moved),
             second_pass_failures=tuple(self._failures),
+            preemption_skips=dict(self._preemption_skips),
         )
 
     # -- steps 1 to 4 --------------------------------------------------------------------------------------------------
@@ -186,6 +189,8 @@ class Cycle:
     def _skip(self, entry: Entry, message: str) -> None:
         entry.status = Status.SKIPPED
         entry.message = message
+        if entry.assignment.mode is Mode.PREEMPT:
+            self._preemption_skips[entry.cq.name] += 1
         self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_QUOTA)
 
     def _gate(self, entry: Entry) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.placement import Placement
@@ -98,7 +99,8 @@ class CycleResult:
     """The decisions of one cycle, each list in the order in which they were made.
 
     `outcomes` holds only workloads whose reason or message changed. `progressed`: the cycle admitted, preempted,
-    evicted or moved a workload, so that another cycle makes sense.
+    evicted or moved a workload, so that another cycle makes sense. `preemption_skips`: ClusterQueue -> the preemptions
+    that were not tried, as others of the cycle had taken their victims or their quota.
     """
 
     cycle: int
@@ -110,6 +112,7 @@ class CycleResult:
     progressed: bool = False
     replacements: tuple[ReplaceNode, ...] = ()
     second_pass_failures: tuple[SecondPassFailed, ...] = ()
+    preemption_skips: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def decided(self) -> bool:

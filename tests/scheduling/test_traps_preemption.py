@@ -189,6 +189,7 @@ def test_t35_a_preemptor_that_no_longer_fits_spares_its_victim() -> None:
     assert preemptions(result) == {"alpha-low": "InClusterQueue"}
     assert outcomes(result) == {"first": "WaitingForPreemptedWorkloads", "second": "WaitingForQuota"}
     assert messages(result)["second"] == NO_LONGER_FITS
+    assert result.preemption_skips == builder.world.preemption_skips() == {"beta": 1}  # Kueue's gauge
 
 
 def test_candidates_of_other_queues_by_priority_then_later_reservation_then_uid() -> None:

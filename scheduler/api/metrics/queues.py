@@ -7,7 +7,7 @@ is NaN, as in Kueue.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -140,6 +140,7 @@ def _pending(facts: QueueFacts) -> Iterator[Metric]:
     yield hashes
     yield _waiting_in_local_queues(facts)
     yield _past_usage(facts)
+    yield _preemption_skips(facts)
 
 
 def _waiting_in_local_queues(facts: QueueFacts) -> Metric:
@@ -172,6 +173,18 @@ def _past_usage(facts: QueueFacts) -> Metric:
             namespace, _, name = key.partition("/")
             labels = [cluster, name, namespace, led_to.get((cluster, key), "")]
             family.add_metric(labels, math.nan if value is None else value)  # JSON has no infinity: a queue of weight 0
+    return family
+
+
+def _preemption_skips(facts: QueueFacts) -> Metric:
+    family = _gauge(
+        "admission_cycle_preemption_skips",
+        "Preemptions that the last cycle with any skipped, as others had taken their victims or their quota.",
+        "cluster_queue",
+    )
+    for cluster, found in facts.gauges.items():
+        for queue, count in found.get("preemption_skips", {}).items():
+            family.add_metric([cluster, queue], count)
     return family
 
 
@@ -266,20 +279,38 @@ def _held(facts: QueueFacts) -> Iterator[Metric]:
     labels = ("name", "namespace", "flavor", "resource")
     local_held = _gauge("local_queue_resource_reservation", "Quota that is held.", *labels)
     local_used = _gauge("local_queue_resource_usage", "What admitted workloads hold.", *labels)
-    sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
+    sums: Counter[tuple[str, ...]] = Counter()
+    waiting: Counter[tuple[str, ...]] = Counter()
+    local: dict[tuple[str, ...], tuple[int, int]] = _unused(facts)
     for cluster, queue, namespace, local_queue, flavor, resource, held, used in facts.held:
         sums[cluster, queue, flavor, resource] += used
-        local = [cluster, local_queue, namespace, flavor, resource]
-        local_held.add_metric(local, _units(resource, held))
-        local_used.add_metric(local, _units(resource, used))
+        before = local.get((cluster, local_queue, namespace, flavor, resource), (0, 0))
+        local[cluster, local_queue, namespace, flavor, resource] = (before[0] + held, before[1] + used)
     for cluster, name, entry in _entries(facts, "cluster_queues"):
         for cell in entry["usage"]:
             used = sums[cluster, name, cell["flavor"], cell["resource"]]
             values = [cluster, entry["cohort"], name, cell["flavor"], cell["resource"]]
             usage.add_metric(values, _units(cell["resource"], used))
+            waiting[cluster, name, cell["resource"]] += 0
     for cluster, queue, resource, amount in facts.waiting:
-        pending.add_metric([cluster, queue, resource], _units(resource, int(amount)))
+        waiting[cluster, queue, resource] += int(amount)
+    for key, amount in sorted(waiting.items()):
+        pending.add_metric(key, _units(key[-1], amount))
+    for key, (held, used) in sorted(local.items()):
+        local_held.add_metric(key, _units(key[-1], held))
+        local_used.add_metric(key, _units(key[-1], used))
     yield from (usage, pending, local_held, local_used)
+
+
+def _unused(facts: QueueFacts) -> dict[tuple[str, ...], tuple[int, int]]:
+    """The cells of each LocalQueue, which has a number from its first moment."""
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    for row in facts.local_queues:
+        cluster = row.cluster.name
+        entry = facts.numbers[cluster].cluster_queues.get(row.cluster_queue_name) or {"usage": ()}
+        for cell in entry["usage"]:
+            found[cluster, row.name, row.namespace, cell["flavor"], cell["resource"]] = (0, 0)
+    return found
 
 
 def _cohorts(facts: QueueFacts) -> Iterator[Metric]:

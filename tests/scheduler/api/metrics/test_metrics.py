@@ -98,6 +98,18 @@ def test_a_life_fills_kueues_families(
     assert len(filled) >= 45
 
 
+def test_a_queue_has_its_numbers_from_its_first_moment(vera: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 4000, "memory": 2**30}})
+    families, _ = scrape(vera)
+    cells = {("default-flavor", "cpu"): 0.0, ("default-flavor", "memory"): 0.0}
+    pending = families["kueue_cluster_queue_resource_pending"].samples
+    assert {sample.labels["resource"]: sample.value for sample in pending} == {"cpu": 0.0, "memory": 0.0}
+    for name in ("kueue_local_queue_resource_reservation", "kueue_local_queue_resource_usage"):
+        found = families[name].samples
+        assert {(each.labels["flavor"], each.labels["resource"]): each.value for each in found} == cells
+        assert {each.labels["name"] for each in found} == {"queue"}
+
+
 def test_each_family_that_is_not_given_has_a_reason_and_is_one_of_theirs() -> None:
     assert set(not_given()) <= set(KUEUE_FAMILIES) | set(HAMI_FAMILIES)
     assert all(len(reason) > 20 for reason in not_given().values())
