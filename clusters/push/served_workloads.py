@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import connection
 
 from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
+from clusters.push.event_recorder import EventRecorder, Regarding
 from clusters.push.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence
@@ -171,9 +173,17 @@ class ServedWorkloads:
                 raise
             # Somebody was first, or Kueue left it: it is this workload's, and says what its row says from now on.
             stored = there
+        else:
+            self._tell_owner(entry, owner)
         self._note(entry, stored, row)
         if entry.content != row.side.content and not entry.deleting:
             self._replace(entry, row)
+
+    def _tell_owner(self, entry: ServedObject, owner: JsonObject | None) -> None:
+        if owner is None or not settings.KUBERNETES_EVENTS:
+            return
+        job = Regarding(owner["apiVersion"], owner["kind"], entry.namespace, owner["name"], owner["uid"])
+        EventRecorder(self._client).record(job, "CreatedWorkload", f"Created Workload: {entry.key}", self._now)
 
     def _owner(self, row: WorkloadRow) -> JsonObject | None:
         """The job as the cluster knows it; None where it is not there yet, or its pods are its job."""

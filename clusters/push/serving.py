@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from django.conf import settings
+
 from accounts.models import Cluster
 from clusters.client import ClusterClient, Kind
 from clusters.push.served_objects import ServedObjects
 from clusters.push.served_workloads import ServedWorkloads
+from clusters.push.workload_events import WorkloadEvents
 from clusters.served.kueue_kinds import KUEUE_KINDS, newest
 from clusters.served.workloads import KIND
 
@@ -20,11 +23,13 @@ _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
 
 
 def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
-    """Tell the cluster what the rows say, and the status of each. Raises ClusterError."""
+    """Tell the cluster what the rows say, the status of each, and what happened. Raises ClusterError."""
     served = _served(client)
     ServedObjects(cluster, client, served, clock).tell()
     if KIND in served:
         ServedWorkloads(cluster, client, served[KIND], clock).tell()
+        if settings.KUBERNETES_EVENTS:
+            WorkloadEvents(cluster, client, served[KIND]).tell()
 
 
 def _served(client: ClusterClient) -> Mapping[str, Kind]:

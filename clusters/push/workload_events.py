@@ -1,0 +1,146 @@
+"""Events of workloads as they were decided and recorded -> Kubernetes' events on Workload, job and pods, as Kueue's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from django.core.cache import cache
+from django.db.models import Max
+
+from accounts.models import Cluster
+from clusters.client import ClusterClient, Kind
+from clusters.jobs.registry import JOB_KINDS
+from clusters.push.event_recorder import EventRecorder, Regarding
+from clusters.served.workloads import KIND
+from queues.manifests.pod_group import POD_GROUP
+from queues.models import Job, ServedObject, Workload, WorkloadEvent
+
+_log = logging.getLogger(__name__)
+
+_BATCH: Final = 200
+_MAX_BACKLOG: Final = 1000
+"""As of client-go's broadcaster: what is beyond it is not told."""
+_LATE_SECONDS: Final = 60.0
+"""How long after a row is written one with a lower key may still be committed."""
+_OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWorkloadCompose"})
+"""What Kueue tells the job only."""
+
+
+class WorkloadEvents:
+    """One sweep over the events that were recorded since the last one.
+
+    Which were told is kept in the cache: where that is lost, those of before are not told again.
+    """
+
+    def __init__(self, cluster: Cluster, client: ClusterClient, resource: Kind) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._resource = resource
+        self._recorder = EventRecorder(client)
+        self._key = f"cluster-events:{cluster.pk}"
+
+    def tell(self) -> None:
+        """Raises ClusterUnreachable; what was not told by then is told later."""
+        state = cache.get(self._key)
+        if state is None:
+            newest = WorkloadEvent.objects.filter(cluster=self._cluster).aggregate(newest=Max("pk"))["newest"]
+            self._remember(newest or 0, {})
+            return
+        told: dict[int, float] = dict(state["told"])
+        since, rows = self._untold(state["since"], told)
+        if not rows:
+            return
+        objects = _Objects(self._cluster, self._client, self._resource, rows)
+        try:
+            for row in rows:
+                for regarding, reason, message in objects.notices(row):
+                    warning = row.type == "Warning" and reason == row.reason
+                    self._recorder.record(regarding, reason, message, row.at, warning=warning)
+                told[row.pk] = row.at.timestamp()
+        finally:
+            self._remember(since, told)
+
+    def _untold(self, since: int, told: Mapping[int, float]) -> tuple[int, list[WorkloadEvent]]:
+        """From which key on, and the next rows. A low key may be committed after a higher one."""
+        rows = WorkloadEvent.objects.filter(cluster=self._cluster, pk__gt=since).exclude(pk__in=told)
+        newest = list(rows.order_by("-pk")[: _MAX_BACKLOG + 1])
+        if len(newest) > _MAX_BACKLOG:
+            since = newest.pop().pk
+            _log.warning("Cluster %s: more events than can be told; those before %d are left out", self._cluster, since)
+        return since, newest[::-1][:_BATCH]
+
+    def _remember(self, since: int, told: Mapping[int, float]) -> None:
+        """Rows of a minute ago are all committed, so of these the last key is enough."""
+        settled = max(told.values(), default=0.0) - _LATE_SECONDS
+        since = max([since, *(pk for pk, at in told.items() if at < settled)])
+        recent = [(pk, at) for pk, at in told.items() if pk > since]
+        cache.set(self._key, {"since": since, "told": recent}, timeout=None)
+
+
+class _Objects:
+    """The objects that a batch of events is about."""
+
+    def __init__(self, cluster: Cluster, client: ClusterClient, resource: Kind, rows: Sequence[WorkloadEvent]) -> None:
+        self._client = client
+        self._resource = resource
+        entries = ServedObject.objects.filter(
+            cluster=cluster, kind=KIND, namespace__in={row.namespace for row in rows},
+            name__in={row.workload_name for row in rows},
+        )  # fmt: skip
+        self._uids = {(entry.namespace, entry.name): entry.uid for entry in entries}
+        workloads = Workload.objects.filter(cluster=cluster, uid__in={row.workload_uid for row in rows})
+        self._workloads = {workload.uid: workload for workload in workloads.select_related("job")}
+        groups = [each.job_id for each in self._workloads.values() if each.job and each.job.kind == POD_GROUP]
+        self._members: dict[int, list[Job]] = {}
+        for member in Job.objects.filter(group__in=groups).order_by("pk") if groups else ():
+            self._members.setdefault(member.group_id or 0, []).append(member)
+        self._jobs: dict[int, list[Regarding]] = {}
+
+    def notices(self, row: WorkloadEvent) -> Iterator[tuple[Regarding, str, str]]:
+        """What is told of an event: (object, reason, message)."""
+        uid = self._uids.get((row.namespace, row.workload_name))
+        if uid and row.reason not in _OF_THE_JOB:
+            regarding = Regarding(self._resource.api_version, KIND, row.namespace, row.workload_name, uid)
+            yield regarding, row.reason, row.message
+        workload = self._workloads.get(row.workload_uid)
+        told = _told_to_job(row, workload) if workload is not None and workload.job is not None else None
+        if told is not None and workload is not None and workload.job is not None:
+            for job in self._of_job(workload.job):
+                yield job, *told
+
+    def _of_job(self, job: Job) -> list[Regarding]:
+        """The job, or the pods of a group, as the cluster knows them."""
+        if job.pk not in self._jobs:
+            parts = self._members.get(job.pk, []) if job.kind == POD_GROUP else [job]
+            self._jobs[job.pk] = [found for part in parts if (found := self._known(part)) is not None]
+        return self._jobs[job.pk]
+
+    def _known(self, job: Job) -> Regarding | None:
+        kind = JOB_KINDS.get(job.kind)
+        if kind is None:
+            return None
+        uid = str(job.uid)
+        if not job.found_in_cluster:
+            there = self._client.get(kind.resource, job.namespace, job.name)
+            if there is None:
+                return None
+            uid = str(there["metadata"]["uid"])
+        return Regarding(kind.api_version, job.kind, job.namespace, job.name, uid)
+
+
+def _told_to_job(row: WorkloadEvent, workload: Workload) -> tuple[str, str] | None:
+    """The reason and the words in which Kueue tells a job of it; None where it does not."""
+    key = f"{row.namespace}/{row.workload_name}"
+    if row.reason == "Admitted":
+        return "Started", f"Admitted by clusterQueue {workload.cluster_queue_name}"
+    if row.reason.startswith("EvictedDueTo"):
+        return "Stopped", row.message
+    if row.reason == "UpdatedWorkload":
+        return row.reason, f"Updated not matching Workload for suspended job: {key}"
+    if row.reason == "Deleted":
+        return "DeletedWorkload", f"Deleted not matching Workload: {key}"
+    if row.reason == "Finished":
+        return "FinishedWorkload", f"Workload '{key}' is declared finished"
+    return (row.reason, row.message) if row.reason in _OF_THE_JOB else None
