@@ -83,9 +83,10 @@ def test_the_push_may_write_all_kueue_objects_that_it_serves_and_the_status_of_s
     role, converter, converts, binding = documents
     assert [subject["name"] for subject in binding["subjects"]] == ["kueueweb-push"]
     assert [subject["name"] for subject in converts["subjects"]] == ["kueueweb-webhook"]
-    [definitions] = converter["rules"]
+    definitions, classes = converter["rules"]
     assert set(definitions["resourceNames"]) == {f"{kinds[0].plural}.{GROUP}" for kinds in KUEUE_KINDS.values()}
     assert definitions["verbs"] == ["get", "patch"]
+    assert (classes["resources"], classes["verbs"]) == (["workloadpriorityclasses"], ["get"])
     objects, statuses = role["rules"][:2]
     assert set(objects["resources"]) == {kinds[0].plural for kinds in KUEUE_KINDS.values()}
     assert {"create", "update", "patch", "delete"} <= set(objects["verbs"])

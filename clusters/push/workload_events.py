@@ -16,6 +16,7 @@ from clusters.push.event_recorder import EventRecorder, Regarding
 from clusters.served.workloads import KIND
 from queues.manifests.pod_group import POD_GROUP
 from queues.models import Job, ServedObject, Workload, WorkloadEvent
+from queues.services.pod_groups.life import excess_message
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ _MAX_BACKLOG: Final = 1000
 """As of client-go's broadcaster: what is beyond it is not told."""
 _LATE_SECONDS: Final = 60.0
 """How long after a row is written one with a lower key may still be committed."""
+_EXCESS: Final = "ExcessPodDeleted"
 _OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWorkloadCompose"})
 """What Kueue tells the job only."""
 
@@ -109,6 +111,17 @@ class _Objects:
         if told is not None and workload is not None and workload.job is not None:
             for job in self._of_job(workload.job):
                 yield job, *told
+        if workload is not None and row.reason == _EXCESS:
+            for excess in self._excess_pods(row, workload):
+                yield excess, _EXCESS, "Excess pod deleted"
+
+    def _excess_pods(self, row: WorkloadEvent, workload: Workload) -> Iterator[Regarding]:
+        """The pod that the event names, which its group has no place for."""
+        for member in self._members.get(workload.job_id or 0, ()):
+            if member.deletion_requested_at is not None and row.message == excess_message(member.name):
+                known = self._known(member)
+                if known is not None:
+                    yield known
 
     def _of_job(self, job: Job) -> list[Regarding]:
         """The job, or the pods of a group, as the cluster knows them."""

@@ -66,18 +66,35 @@ def test_a_life_is_told_on_the_workload_and_on_its_job(server: ServerThread) -> 
     assert our_events(served) == before  # nothing happens, and nothing is told
 
 
+def make_member(served: ServedCluster, name: str) -> None:
+    """A pod of a group of two, as the webhook leaves it."""
+    notes = {"kueue.x-k8s.io/pod-group-total-count": "2", "kueueweb.io/run-seconds": "6000"}
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    member = pod(name, requests={"cpu": "1"}, annotations=notes, schedulingGates=gates)
+    labels = {f"kueue.x-k8s.io/{key}": value for key, value in LABELS.items()}
+    member["metadata"] |= {"namespace": "team", "labels": labels, "finalizers": ["kueue.x-k8s.io/managed"]}
+    served.send("POST", "/api/v1/namespaces/team/pods", member)
+
+
+def test_a_pod_that_its_group_has_no_place_for_is_told_so(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    for name in ("a", "b"):
+        make_member(served, name)
+    served.settle(4)
+    make_member(served, "c")
+    served.settle(4)
+    assert told(served, "Pod", "c")["ExcessPodDeleted"] == "Excess pod deleted"
+    assert not any("ExcessPodDeleted" in told(served, "Pod", name) for name in ("a", "b"))
+
+
 def test_the_pods_of_a_group_are_told_each(server: ServerThread) -> None:
     served = ServedCluster(server)
     configure(served)
     served.settle()
     for name in ("a", "b"):
-        notes = {"kueue.x-k8s.io/pod-group-total-count": "2", "kueueweb.io/run-seconds": "6000"}
-        member = pod(
-            name, requests={"cpu": "1"}, annotations=notes, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]
-        )
-        labels = {f"kueue.x-k8s.io/{key}": value for key, value in LABELS.items()}
-        member["metadata"] |= {"namespace": "team", "labels": labels, "finalizers": ["kueue.x-k8s.io/managed"]}
-        served.send("POST", "/api/v1/namespaces/team/pods", member)
+        make_member(served, name)
     served.settle(5)
     row = Workload.objects.get()
     assert row.status == "Admitted"

@@ -106,6 +106,11 @@ def compose(jobs: Sequence[JobManifest], stated: PodGroupMember) -> tuple[PodSet
     return tuple(replace(roles[name], count=counts[name]) for name in sorted(roles))
 
 
+def excess_message(pod: str) -> str:
+    """The message of the event of a pod that its group has no place for."""
+    return f"Pod {pod} exceeds the size of the group"
+
+
 def is_composed(workload: Workload, total_count: int) -> bool:
     """Whether all pods of its group existed once, so that its pod sets are those of the whole group."""
     return sum(pod_set.count for pod_set in workload.pod_sets.all()) >= total_count
@@ -266,7 +271,7 @@ class _Refresh:
         self._leave(failed)
         Job.objects.filter(pk__in=[member.row.pk for member in surplus]).update(deletion_requested_at=self._now)
         for member in surplus:
-            self._log("ExcessPodDeleted", f"Pod {member.row.name} exceeds the size of the group")
+            self._log("ExcessPodDeleted", excess_message(member.row.name))
         if surplus or failed:
             self._push()
             self._members = self._present()
