@@ -10,6 +10,11 @@ from scheduling.model.topology import TopologyAssignment, TopologyDomain
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
 from scheduling.model.workload import Condition, PodSetAssignment, Workload
 
+CHARGED_USAGE: Final = """CASE WHEN pod_set.reclaimable_count = 0 THEN usage.value::numeric
+    ELSE div(usage.value::numeric, greatest(coalesce(pod_set.admitted_count, pod_set.count), 1))
+        * least(coalesce(pod_set.admitted_count, pod_set.count), pod_set.count - pod_set.reclaimable_count) END"""
+"""SQL of the amount that a pod set is charged of a resource, given `pod_set` and `usage`, the key and the value of its
+`resource_usage`: without the pods that were reclaimed since its admission (Kueue's reclaimablePods)."""
 _CONDITION_TYPES: Final = frozenset(type_.value for type_ in ConditionType)
 
 

@@ -12,6 +12,7 @@ from django.db import connection
 from accounts.models import Cluster
 from accounts.services.object_status import Status, timestamp
 from queues.models import ClusterQueue, Cohort, LocalQueue
+from queues.services.admission_rows import CHARGED_USAGE
 from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
 from scheduler.store.configuration import read_configuration
 from scheduling.model.quantity import format_amount
@@ -119,15 +120,15 @@ def _active(row: Any, active: bool, reason: str, message: str) -> Status:
 _HELD: Final = """
     SELECT workload.cluster_queue_name, workload.namespace, workload.queue_name,
         pod_set.flavors ->> usage.key, usage.key,
-        sum(usage.value::numeric)::bigint,
-        coalesce(sum(usage.value::numeric) FILTER (WHERE workload.admitted_at IS NOT NULL), 0)::bigint
+        sum(CHARGED_USAGE)::bigint,
+        coalesce(sum(CHARGED_USAGE) FILTER (WHERE workload.admitted_at IS NOT NULL), 0)::bigint
     FROM queues_workload AS workload
         JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
         jsonb_each_text(pod_set.resource_usage) AS usage
     WHERE workload.cluster_id = %s AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
         AND workload.cluster_queue_name = ANY (%s) AND pod_set.flavors ? usage.key
     GROUP BY 1, 2, 3, 4, 5
-"""
+""".replace("CHARGED_USAGE", CHARGED_USAGE)
 
 
 class Held:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import Cluster
 from queues.models import LocalQueue
+from queues.services.admission_rows import CHARGED_USAGE
 from scheduler.live.published import published_of
 from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers
 from scheduler.store import objects
@@ -21,14 +22,14 @@ from scheduling.world import World
 
 _USAGE: Final = """
     SELECT workload.cluster_id, workload.cluster_queue_name, pod_set.flavors ->> usage.key, usage.key,
-        sum(usage.value::numeric)::bigint
+        sum(CHARGED_USAGE)::bigint
     FROM queues_workload AS workload
         JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
         jsonb_each_text(pod_set.resource_usage) AS usage
     WHERE workload.cluster_id = ANY (%s) AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
         AND pod_set.flavors ? usage.key
     GROUP BY 1, 2, 3, 4
-"""
+""".replace("CHARGED_USAGE", CHARGED_USAGE)
 _COUNTS: Final = """
     SELECT cluster_id, cluster_queue_name,
         count(*) FILTER (WHERE quota_reserved_at IS NULL AND active),

@@ -8,16 +8,17 @@ from django.db import connection
 
 from history.models import Scope
 from history.services.sampling.gathered import Gathered, Places, Quota, SubjectKey
+from queues.services.admission_rows import CHARGED_USAGE
 
 _OF_NAMESPACES: Final = """
-    SELECT workload.namespace, pod_set.flavors ->> usage.key, usage.key, sum(usage.value::numeric)::bigint
+    SELECT workload.namespace, pod_set.flavors ->> usage.key, usage.key, sum(CHARGED_USAGE)::bigint
     FROM queues_workload AS workload
         JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
         jsonb_each_text(pod_set.resource_usage) AS usage
     WHERE workload.cluster_id = %s AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
         AND pod_set.flavors ? usage.key
     GROUP BY 1, 2, 3
-"""
+""".replace("CHARGED_USAGE", CHARGED_USAGE)
 Cell = Mapping[str, Any]
 Place = tuple[str, str, str]
 """(root cohort, flavor, resource): within these queues lend to each other."""

@@ -20,6 +20,7 @@ from redis import RedisError
 from accounts.models import Cluster
 from accounts.redis_client import redis_client
 from queues.models import LocalQueue
+from queues.services.admission_rows import CHARGED_USAGE
 from scheduler.api.metrics.counts import Counts
 from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
 from scheduler.live.gauges import gauges_key
@@ -41,15 +42,15 @@ _UNADMITTED: Final = """
 """
 _HELD: Final = """
     SELECT cluster.name, workload.cluster_queue_name, workload.namespace, workload.queue_name,
-        pod_set.flavors ->> usage.key, usage.key, sum(usage.value::numeric)::bigint,
-        coalesce(sum(usage.value::numeric) FILTER (WHERE workload.admitted_at IS NOT NULL), 0)::bigint
+        pod_set.flavors ->> usage.key, usage.key, sum(CHARGED_USAGE)::bigint,
+        coalesce(sum(CHARGED_USAGE) FILTER (WHERE workload.admitted_at IS NOT NULL), 0)::bigint
     FROM queues_workload AS workload
         JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
         JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
         jsonb_each_text(pod_set.resource_usage) AS usage
     WHERE workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL AND pod_set.flavors ? usage.key
     GROUP BY 1, 2, 3, 4, 5, 6
-"""
+""".replace("CHARGED_USAGE", CHARGED_USAGE)
 _WAITING: Final = """
     SELECT cluster.name, workload.cluster_queue_name, request.key, sum(request.value::numeric * pod_set.count)
     FROM queues_workload AS workload
