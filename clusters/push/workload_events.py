@@ -26,8 +26,8 @@ _MAX_BACKLOG: Final = 1000
 _LATE_SECONDS: Final = 60.0
 """How long after a row is written one with a lower key may still be committed."""
 _EXCESS: Final = "ExcessPodDeleted"
-_OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWorkloadCompose"})
-"""What Kueue tells the job only."""
+_OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWorkloadCompose", _EXCESS})
+"""What Kueue tells the job, or a pod of it, only."""
 
 
 class WorkloadEvents:
@@ -156,4 +156,5 @@ def _told_to_job(row: WorkloadEvent, workload: Workload) -> tuple[str, str] | No
         return "DeletedWorkload", f"Deleted not matching Workload: {key}"
     if row.reason == "Finished":
         return "FinishedWorkload", f"Workload '{key}' is declared finished"
-    return (row.reason, row.message) if row.reason in _OF_THE_JOB else None
+    of_the_job = row.reason in _OF_THE_JOB and row.reason != _EXCESS
+    return (row.reason, row.message) if of_the_job else None
