@@ -235,7 +235,7 @@ async def answered(application: WebhookApplication, path: str, method: str, body
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await application({"type": "http", "path": path, "method": method}, receive, send)
+    await application({"type": "http", "path": path, "method": method, "headers": []}, receive, send)
     return int(sent[0]["status"])
 
 

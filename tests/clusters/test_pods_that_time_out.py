@@ -103,8 +103,8 @@ def test_a_job_whose_pods_are_late_twice_is_deactivated_in_the_cluster(served: S
 def test_nothing_else_is_admitted_until_the_pods_of_what_was_are_ready(served: ServedCluster) -> None:
     set_up(served, "waitForPodsReady: {timeout: 5m, blockAdmission: true}\n")
     queue_job(served, "late")
-    queue_job(served, "other")
     until(served, WorkloadStatus.ADMITTED)
+    queue_job(served, "other")
     turn(served)
     assert Workload.objects.get(job__name="other").status == WorkloadStatus.PENDING
     served.settle(4)  # the pods of the first are ready

@@ -25,6 +25,7 @@ _KNOWN_ELSEWHERE = {
     "clusters/push/claims.py": {"Pod"},  # who owns a claim
     "clusters/sync/device_objects.py": {"Pod"},
     "clusters/jobs/scenario.py": {"Pod"},  # the steps of recorded scenarios make pods
+    "clusters/webhook/policy.py": {"Pod"},  # a pod is held to what a template of pods is
     "kueueweb/demo/jobs.py": {"Job"},  # what the demo submits
     "queues/manifests/pod_group.py": {"Pod"},  # a group of pods is one workload
     "queues/models/__init__.py": {"Job", "Pod"},  # names of tables
