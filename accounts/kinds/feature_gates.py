@@ -41,9 +41,9 @@ class Standing(Enum):
     SWITCHES = "switches"
     """Either way, and each acts as in Kueue."""
     ALWAYS_ON = "always on"
-    """What it switches can't be switched off here."""
+    """The behaviour behind the gate is always on here."""
     ALWAYS_OFF = "always off"
-    """What it switches does not exist here."""
+    """The behaviour behind the gate does not exist here."""
     INTERNAL = "internal"
     """Either way: it says how Kueue's own program works inside, or permits a field that says for itself what acts."""
 

@@ -79,7 +79,7 @@ class CopiedKeys:
     annotations: frozenset[str]
 
     def of(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-        """What a job with these labels and annotations hands over."""
+        """Return the metric labels of a job with these labels and annotations."""
         return (
             {key: value for key, value in labels.items() if key in self.labels},
             {key: value for key, value in annotations.items() if key in self.annotations},

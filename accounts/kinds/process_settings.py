@@ -13,7 +13,7 @@ from scheduling.manifest.syntax import dns_label
 _MAX_PORT: Final = 65_535
 _TLS_VERSIONS: Final = ("VersionTLS12", "VersionTLS13")
 _OLD: Final = ("gracefulShutDown", "cacheNamespace", "syncPeriod")
-"""Of controller-runtime's old Configuration, which v1beta1 still takes."""
+"""Fields of controller-runtime's old Configuration, which v1beta1 still accepts."""
 _ANY_NUMBER: Final = 1e9
 _NO_PROFILES: Final = ("", "0")
 
@@ -76,7 +76,7 @@ _CIPHERS: Final[Mapping[str, str]] = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
 }
 _ALWAYS_OFFERED: Final = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Of TLS 1.3, in which nobody chooses."""
+"""Cipher suites of TLS 1.3, which cannot be configured."""
 
 
 def read_process_settings(top: FieldReader, *, old: bool) -> None:

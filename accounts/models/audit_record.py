@@ -23,11 +23,11 @@ class AuditRecordQuerySet(models.QuerySet["AuditRecord"]):
     """Finds the entries of an object."""
 
     def about(self, name: str) -> Self:
-        """Of the objects of this name, also where an entry has several."""
+        """Records about the object of this name, including entries that list several names."""
         return self.filter(Q(name=name) | Q(name="", after__names__contains=[name]))
 
     def with_part(self, text: str) -> Self:
-        """Of objects whose names contain the text."""
+        """Records about objects whose names contain the text."""
         return self.filter(Q(name__icontains=text) | Q(name="", after__names__icontains=text))
 
 
