@@ -24,6 +24,7 @@ _SERVICES = {"watch_cluster"}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _BASE_PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
+_ACCOUNT = re.compile(r"system:serviceaccount:(?!kube-)[a-z0-9-]+:[a-z0-9.-]+|(?!system:)[^\s*]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::\d{1,5})?")
 
 
@@ -91,6 +92,15 @@ def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 def words(name: str, default: str = "") -> list[str]:
     """Words separated by commas; empty ones are dropped."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def cluster_accounts(name: str, default: str = "") -> list[str]:
+    """Names of accounts of a cluster, separated by commas; no patterns, groups, or accounts of the cluster itself."""
+    found = words(name, default)
+    for each in found:
+        if not _ACCOUNT.fullmatch(each):
+            raise _bad(name, each, "accounts of ours, such as system:serviceaccount:kueueweb:kueueweb-push")
+    return found
 
 
 def base_path(name: str) -> str:

@@ -189,7 +189,9 @@ CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")
 KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 300.0, minimum=0.1)
 KUBERNETES_REQUEST_BURST = env.number("KUBERNETES_REQUEST_BURST", 500.0, minimum=1.0)
 # The accounts by which our own processes write to a cluster: the admission webhook lets them in as they are.
-WEBHOOK_TRUSTED_USERS = env.words("WEBHOOK_TRUSTED_USERS", default="system:serviceaccount:kueueweb:kueueweb-push")
+WEBHOOK_TRUSTED_USERS = env.cluster_accounts(
+    "WEBHOOK_TRUSTED_USERS", default="system:serviceaccount:kueueweb:kueueweb-push"
+)
 
 HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by workers, beat and watcher
 

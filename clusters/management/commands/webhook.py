@@ -69,6 +69,8 @@ class Command(BaseCommand):
             raise CommandError(f"Cluster {cluster.name} is in mode {cluster.mode}: another webhook decides.")
         if needs_given_certificates(cluster.configuration) and options["certificate"] is None:
             raise CommandError("--certificate: Required value: internalCertManagement.enable is false.")
+        if not settings.WEBHOOK_TRUSTED_USERS:
+            raise CommandError("WEBHOOK_TRUSTED_USERS: Required value: the account of the push workers in the cluster.")
         target = Target(options["namespace"], options["service"], url=options["url"])
         try:
             where = webhook_listener(cluster.configuration)
