@@ -26,6 +26,7 @@ _answers = LargeRequests(_threads, answer_with_django)  # type: ignore[arg-type]
 from clusters.pod_logs import follow_log  # noqa: E402 (models load only now that Django is set up)
 from kueueweb.api.health import readiness  # noqa: E402 (models load only now that Django is set up)
 from kueueweb.consumers import LiveConsumer  # noqa: E402 (models load only now that Django is set up)
+from kueueweb.web.credentials import are_known  # noqa: E402 (as above)
 from kueueweb.web.following import Followers  # noqa: E402 (as above)
 from kueueweb.web.watching import Watchers  # noqa: E402 (as above)
 from queues.api.watches import read_versions  # noqa: E402 (as above)
@@ -35,6 +36,7 @@ _bodies = BodyReader(
     max_bytes=settings.MAXIMUM_BODY_BYTES,
     max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES,
     max_held_by_address=2 * settings.MAXIMUM_BODY_BYTES,
+    is_known=are_known,
 )
 watchers = Watchers(Followers(Gate(_answers, readiness, _bodies), follow_log), read_versions)
 _protocols = ProtocolTypeRouter(
