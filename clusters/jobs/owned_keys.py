@@ -16,10 +16,12 @@ WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
 POD_SET_LABEL: Final = "kueue.x-k8s.io/podset"
 CLUSTER_QUEUE_LABEL: Final = "kueue.x-k8s.io/cluster-queue-name"
 LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/local-queue-name"
+SUBMITTED_BY: Final = "kueueweb.io/submitted-by"
+SUBMITTED_BY_SIGNATURE: Final = "kueueweb.io/submitted-by-signature"
 _OURS: Final = frozenset(
     {
         MANAGED_LABEL, JOB_UID_LABEL, WORKLOAD_UID_LABEL, REPLICA_ANNOTATION, WORKLOAD_ANNOTATION, POD_SET_LABEL,
-        CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL,
+        CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, SUBMITTED_BY, SUBMITTED_BY_SIGNATURE,
     }
 )  # fmt: skip
 

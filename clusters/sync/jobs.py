@@ -30,6 +30,7 @@ from clusters.jobs.objects import JOB_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.registry import ending_of
+from clusters.jobs.submitter import submitter_of
 from clusters.sync.followed_labels import FOLLOWED, relabelled
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
@@ -247,7 +248,8 @@ class JobSync:
 
     def _create(self, job: JsonObject) -> None:
         with transaction.atomic():
-            create_workloads(self._cluster, self._specs(job), actor=_ACTOR)
+            submitter = submitter_of(self._cluster.name, job)
+            create_workloads(self._cluster, self._specs(job), actor=_ACTOR, submitted_by=submitter, limited=False)
             # Its pods may run without having been admitted: they are to be stopped.
             tell_again(self._cluster, [uuid.UUID(job["metadata"]["uid"])])
         request_push(self._cluster.name)

@@ -19,6 +19,7 @@ from clusters.client import ClusterClient, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, is_kept_ended, may_be_taken
 from clusters.jobs.registry import JOB_KINDS, ending_of
+from clusters.jobs.submitter import submitter_of
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, row_key, tell_again
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD
@@ -97,6 +98,7 @@ class PodGroupSync(JobSync):
         if self._cluster.is_mirrored:
             return
         grouped: dict[tuple[str, str], list[Submitted[JobManifest]]] = defaultdict(list)
+        submitters: dict[tuple[str, str], set[str]] = defaultdict(set)
         wanted = [pod for pod in pods if pod["metadata"]["uid"] not in self._refused and may_be_taken(pod)]
         self._forget_namesakes(wanted)
         for pod in wanted:
@@ -107,9 +109,12 @@ class PodGroupSync(JobSync):
                 self._refuse(uid, key_of(pod), errors)
                 continue
             name = read.spec.group.name if read.spec.group else uid
-            grouped[read.spec.meta.namespace, name].append(read)
-        for submissions in grouped.values():
-            self._submit_together(submissions)
+            key = read.spec.meta.namespace, name
+            grouped[key].append(read)
+            submitters[key].add(submitter_of(self._cluster.name, pod))
+        for key, submissions in grouped.items():
+            # A group of several users is nobody's.
+            self._submit_together(submissions, submitters[key].pop() if len(submitters[key]) == 1 else "")
 
     def _forget_namesakes(self, pods: Sequence[JsonObject]) -> None:
         """Delete the rows of earlier found pods with the same names, which must be gone."""
@@ -120,17 +125,20 @@ class PodGroupSync(JobSync):
         if keys:
             self._without_pods([row for row in rows if (row.namespace, row.name) in keys])
 
-    def _submit_together(self, submissions: Sequence[Submitted[JobManifest]]) -> None:
+    def _submit_together(self, submissions: Sequence[Submitted[JobManifest]], submitter: str) -> None:
         """Submit a group's pods at once; if that is refused, one by one, so that an invalid one does not keep out
         the others."""
         try:
             with transaction.atomic():
-                apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
+                apply_jobs(
+                    self._cluster, submissions, actor=_ACTOR, submitted_by=submitter, found_in_cluster=True,
+                    now=self._now,
+                )  # fmt: skip
         except (KueuewebError, DataError) as errors:
             if len(submissions) > 1:
                 for submitted in submissions:
                     submitted.report.errors.clear()
-                    self._submit_together([submitted])
+                    self._submit_together([submitted], submitter)
                 return
             self._refuse_submitted(submissions[0], errors)
         else:

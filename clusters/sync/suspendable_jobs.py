@@ -27,6 +27,7 @@ from clusters.jobs.framework.manifest import annotations_of, is_being_deleted, n
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import Changes, look_at
 from clusters.jobs.registry import ending_of
+from clusters.jobs.submitter import submitter_of
 from clusters.sync.jobs import JobSync, key_of
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
@@ -330,7 +331,10 @@ class SuspendableJobSync(JobSync):
             annotations = {**spec.annotations, **{key: value for key, value in slices.items() if value}}
             queue = changes.created["spec"].get("queueName") or ""
             spec = replace(spec, name=name, queue_name=queue, annotations=annotations)
-        create_workloads(self._cluster, [replace(spec, job=job)], actor=_ACTOR, now=self._now)
+        create_workloads(
+            self._cluster, [replace(spec, job=job)], actor=_ACTOR, now=self._now, limited=False,
+            submitted_by=submitter_of(self._cluster.name, look.job),
+        )  # fmt: skip
         request_push(self._cluster.name)
         return True
 

@@ -13,10 +13,12 @@ from typing import Final, Protocol
 from accounts.exceptions import LimitReached
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import ErrorType, FieldError, FieldErrors, JobError, forbidden, invalid
-from clusters.jobs.framework.identity import is_managed, queue_name_of
+from clusters.jobs.framework.identity import is_managed, is_queued, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import JsonObject, dig, labels_of, set_label
+from clusters.jobs.framework.manifest import JsonObject, annotations_of, dig, labels_of, mapping_at, set_label
 from clusters.jobs.objects import HAMI_KEEPS_AWAY, HAMI_WEBHOOK_LABEL, KUEUE_GATES, PLACEMENT_GATE, WORKLOAD_UID_LABEL
+from clusters.jobs.owned_keys import SUBMITTED_BY
+from clusters.jobs.submitter import NOTES
 from clusters.webhook.json_patch import json_patch
 from clusters.webhook.kueue_objects import KUEUE_PATHS, review_kueue_object
 from clusters.webhook.reviews import (
@@ -67,6 +69,9 @@ class Surroundings(Protocol):
 
     def standing(self, kind: JobKind, job: JsonObject) -> Standing: ...
 
+    def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> Mapping[str, str]:
+        """The annotations that say who makes the job."""
+
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         """What the namespace's policy refuses. Raises LimitReached."""
 
@@ -115,7 +120,18 @@ class Admission:
             return ALLOWED
         job = copy.deepcopy(request.object)
         kind.default(job, context)
+        if request.operation == CREATE:
+            self._note_submitter(request, job, context)
         return Verdict(json_patch(request.object, job))
+
+    def _note_submitter(self, request: AdmissionRequest, job: JsonObject, context: JobContext) -> None:
+        """What a user wrote there goes."""
+        notes = self._surroundings.submitter_notes(request, job) if is_queued(job, context) else {}
+        if notes or any(key in annotations_of(job) for key in NOTES):
+            annotations = mapping_at(job, "metadata", "annotations")
+            for key in NOTES:
+                annotations.pop(key, None)
+            annotations.update(notes)
 
     def _validate(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
         """Kueue's validating webhook, and the namespace's policy for what breaks no rule of Kueue."""
@@ -126,7 +142,7 @@ class Admission:
             errors = kind.check_update(copy.deepcopy(request.old), job, context)
         else:
             return ALLOWED
-        errors = errors or self._surroundings.policy_errors(request, context)
+        errors = errors or _forged_submitter(request, context) or self._surroundings.policy_errors(request, context)
         warnings = kind.warnings(request.object, context)
         return refused_fields(request, errors, warnings) if errors else Verdict(warnings=warnings)
 
@@ -175,6 +191,19 @@ MUTATE_PODS: Final = "/mutate/pods"
 VALIDATE_JOBS: Final = "/validate/jobs"
 VALIDATE_STARTS: Final = "/validate/starts"
 PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE_PATHS)
+
+
+def _forged_submitter(request: AdmissionRequest, context: JobContext) -> FieldErrors:
+    """The errors of a note about another user than the one who queues the job, or that was changed since."""
+    now, before = annotations_of(request.object), annotations_of(request.old)
+    rule = "is written by the admission webhook alone. Remove it"
+    if not is_queued(request.object, context) or now.get(SUBMITTED_BY) is None:
+        return []
+    if request.old and is_queued(request.old, context):
+        changed = [key for key in NOTES if key in now and now[key] != before.get(key)]
+    else:
+        changed = [] if now[SUBMITTED_BY] == request.username else [SUBMITTED_BY]
+    return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
 
 
 def _is_placed_by_us(pod: JsonObject) -> bool:

@@ -10,7 +10,7 @@ from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldError, FieldErrors, JobError, forbidden
-from clusters.jobs.framework.identity import is_managed, queue_name_of
+from clusters.jobs.framework.identity import is_queued
 from clusters.jobs.framework.manifest import JsonObject, dig
 from clusters.webhook.reviews import AdmissionRequest
 from queues.manifests.job import JobManifest, WorkloadsPer
@@ -26,7 +26,7 @@ _CONTROLLERS: Final = ("system:serviceaccount:kube-system:", "system:kube-contro
 _SERVER_FIELDS: Final = ("uid", "name", "generateName", "namespace", "labels", "annotations")
 
 
-def _person_of(request: AdmissionRequest) -> str:
+def person_of(request: AdmissionRequest) -> str:
     """Who asks; empty for a controller of the cluster itself, which acts for others."""
     return "" if request.username.startswith(_CONTROLLERS) else request.username
 
@@ -36,9 +36,9 @@ def policy_errors(cluster: Cluster, request: AdmissionRequest, context: JobConte
 
     Raises LimitReached where a new one would be one too many.
     """
-    if not _is_queued(request.object, context):
+    if not is_queued(request.object, context):
         return []
-    entered = not request.old or not _is_queued(request.old, context)
+    entered = not request.old or not is_queued(request.old, context)
     if not entered and _decisive(request.old) == _decisive(request.object):
         return []
     job = _read(request.object, context)
@@ -51,12 +51,6 @@ def policy_errors(cluster: Cluster, request: AdmissionRequest, context: JobConte
     old = _read(request.old, context)
     before = _errors(cluster, old, request) if old is not None else []
     return [error for error in found if error not in before]
-
-
-def _is_queued(job: JsonObject, context: JobContext) -> bool:
-    if queue_name_of(job):
-        return True
-    return context.settings.manage_jobs_without_queue_name and is_managed(job, context)
 
 
 def _decisive(job: JsonObject) -> list[object]:
@@ -95,4 +89,4 @@ def _check_limits(cluster: Cluster, job: JobManifest, request: AdmissionRequest)
         if there.exclude(status="Finished").exists():
             return
     count = Counter({(namespace, job.queue_name): job.workload_count})
-    check_unfinished(cluster, count, _person_of(request))
+    check_unfinished(cluster, count, person_of(request))

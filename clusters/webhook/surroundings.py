@@ -16,8 +16,9 @@ from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
+from clusters.jobs.submitter import submitter_notes
 from clusters.webhook.admission import Standing
-from clusters.webhook.policy import policy_errors
+from clusters.webhook.policy import person_of, policy_errors
 from clusters.webhook.reviews import AdmissionRequest
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
@@ -44,12 +45,14 @@ class ClusterSurroundings:
         *,
         cached_seconds: float = _CACHED_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.trusted = trusted
         self._cluster = cluster
         self._objects = RowsAndCluster(cluster, client, cached_seconds, clock)
         self._cached_seconds = cached_seconds
         self._clock = clock
+        self._now = now
         self._read_until = clock()
 
     def observes_only(self) -> bool:
@@ -85,6 +88,9 @@ class ClusterSurroundings:
             return Standing.UNKNOWN
         admitted = any(status == WorkloadStatus.ADMITTED and evicted_at is None for status, evicted_at in states)
         return Standing.ADMITTED if admitted else Standing.WAITING
+
+    def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> dict[str, str]:
+        return submitter_notes(self._cluster.name, job, person_of(request), self._now())
 
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         return policy_errors(self._cluster, request, context)

@@ -125,7 +125,7 @@ def apply_jobs(
     for plan, row in changed:
         created += _replace(cluster, plan, row, workloads[row.pk], actor, submitted_by, now)
     refuse_mistakes(submissions)
-    create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now)
+    create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now, limited=not found_in_cluster)
     applied |= store_groups(
         cluster,
         groups,

@@ -72,13 +72,15 @@ def create_workloads(
     submitted_by: str = "",
     now: datetime | None = None,
     rate_is_checked: bool = False,
+    limited: bool = True,
 ) -> list[CreatedWorkload]:
     """Store the workloads, their pod sets, jobs and first events, and wake the scheduler on commit.
 
     Specs that share one `JobSpec` instance share one job. A missing LocalQueue is no error (as in Kueue, the
     workload waits as Misconfigured). Raises `ManifestErrors` for a missing namespace or priority class, a name used
     twice in the call, or more than 64 bits of a resource; `AlreadyExists` if the only mistakes are existing names;
-    `LimitReached` if a user's limit would be exceeded. Each error names the document. Nothing is stored then.
+    `LimitReached` if a user's limit would be exceeded; jobs that are in the cluster already have no limit (`limited`
+    False). Each error names the document. Nothing is stored then.
     """
     if not specs:
         return []
@@ -88,7 +90,8 @@ def create_workloads(
     try:
         with transaction.atomic():
             priorities = _checked_priorities(cluster, specs)
-            check_limits(cluster, specs, submitted_by, rate_is_checked=rate_is_checked)
+            if limited:
+                check_limits(cluster, specs, submitted_by, rate_is_checked=rate_is_checked)
             prebuilt = find_prebuilt(cluster, specs, submitted_by)
             rest = [
                 (spec, priority) for spec, priority in zip(specs, priorities, strict=True) if id(spec) not in prebuilt

@@ -138,7 +138,10 @@ class _Store:
 
     def _create_workload(self, group: Job) -> None:
         spec = self._head(group, self._plan.pods[0])
-        create_workloads(self._cluster, [spec], actor=self._actor, submitted_by=self._submitted_by, now=self._now)
+        create_workloads(
+            self._cluster, [spec], actor=self._actor, submitted_by=self._submitted_by, now=self._now,
+            limited=not self._found,
+        )  # fmt: skip
 
     def _copy_keys(self, group: Job) -> None:
         """Hand the labels and annotations over that the Configuration names, from every pod that is there by now."""

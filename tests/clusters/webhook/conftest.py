@@ -73,7 +73,7 @@ class GuardedSystem(System):
         self.kubectl = Kubectl(server.url)
         self.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
         self._surroundings = ClusterSurroundings(
-            self.cluster, self.client, frozenset({US}), cached_seconds=cached_seconds
+            self.cluster, self.client, frozenset({US}), cached_seconds=cached_seconds, now=self.now
         )
         self.webhook = ServedWebhook(self._surroundings)
         self.registration = Registration(self.client, Target(url=self.webhook.url), self._surroundings.observes_only)

@@ -56,6 +56,9 @@ class FixedSurroundings:
     def standing(self, kind: JobKind, job: JsonObject) -> Standing:
         return self.known
 
+    def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> JsonObject:
+        return {}
+
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         return []
 

@@ -1,0 +1,79 @@
+"""The owner of a job of kubectl: the user that the API server named, and never one that a tenant names."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusters.client import JsonObject
+from clusters.jobs.registry import JOB_KINDS
+from queues.models import Workload
+from tests.clusters.group_pods import gpu_pod
+from tests.clusters.system import gpu_job
+from tests.clusters.webhook.conftest import GuardedSystem
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOTE, SIGNATURE = "kueueweb.io/submitted-by", "kueueweb.io/submitted-by-signature"
+QUEUE = "kueue.x-k8s.io/queue-name"
+USER = "kubectl"
+"""The account by which the simulated cluster knows who is not us."""
+
+
+def annotated(job: JsonObject, **annotations: str) -> JsonObject:
+    return {**job, "metadata": {**job["metadata"], "annotations": {**annotations}}}
+
+
+def notes_of(guarded: GuardedSystem, name: str = "train") -> dict[str, str]:
+    found = guarded.kubectl.get(JOB_KINDS["Job"].resource, name)["metadata"].get("annotations") or {}
+    return {key: found[key] for key in (NOTE, SIGNATURE) if key in found}
+
+
+def submitters(guarded: GuardedSystem) -> dict[str, str]:
+    guarded.watcher.resync()
+    return {row.job.name: row.submitted_by for row in Workload.objects.select_related("job") if row.job is not None}
+
+
+def test_a_job_is_of_the_user_who_made_it(guarded: GuardedSystem) -> None:
+    guarded.kubectl.create(gpu_job())
+    guarded.kubectl.create(gpu_pod("alone"))
+    assert notes_of(guarded)[NOTE] == USER
+    assert submitters(guarded) == {"train": USER, "alone": USER}
+
+
+def test_what_a_tenant_writes_there_is_written_over(guarded: GuardedSystem) -> None:
+    guarded.kubectl.create(annotated(gpu_job(), **{NOTE: "alice", SIGNATURE: "1:x"}))
+    assert submitters(guarded) == {"train": USER}
+    changed = guarded.kubectl.patch("Job", "train", {"metadata": {"annotations": {NOTE: "alice"}}})
+    assert (changed.code, changed.body["details"]["causes"][0]["field"]) == (403, f"metadata.annotations[{NOTE}]")
+
+
+def test_a_note_that_no_webhook_saw_names_nobody_when_the_job_is_queued(guarded: GuardedSystem) -> None:
+    """Made while the webhook was down, where nothing is refused without a queue's name; queued when it is back."""
+    guarded.kubectl.create(gpu_job("theirs"))
+    copied = {**notes_of(guarded, "theirs"), NOTE: "alice"}
+    guarded.take_down()
+    forged = annotated(gpu_job(suspend=True), **copied)
+    queue = forged["metadata"]["labels"].pop(QUEUE)
+    assert guarded.kubectl.create(forged).code == 201
+    guarded.bring_up()
+    named = guarded.kubectl.patch("Job", "train", {"metadata": {"labels": {QUEUE: queue}}})
+    assert named.code == 403
+    clean = {"labels": {QUEUE: queue}, "annotations": {NOTE: None, SIGNATURE: None}}
+    assert guarded.kubectl.patch("Job", "train", {"metadata": clean}).code == 200
+    assert submitters(guarded) == {"theirs": USER, "train": ""}
+
+
+@pytest.mark.parametrize("change", ["name", "user", "late"])
+def test_a_copied_note_says_nothing_where_no_webhook_is_asked(guarded: GuardedSystem, change: str) -> None:
+    guarded.kubectl.create(gpu_job("first"))
+    notes = notes_of(guarded, "first")
+    jobs = JOB_KINDS["Job"].resource
+    guarded.client.delete(jobs, "team", "first")
+    if change == "late":
+        guarded.advance(600)
+    if change == "user":
+        notes[NOTE] = "alice"
+    # As an account that the webhook trusts: it lets everything in as it is.
+    made = annotated(gpu_job("second" if change == "name" else "first"), **notes)
+    guarded.client.create(jobs, made)
+    assert set(submitters(guarded).values()) == {""}
