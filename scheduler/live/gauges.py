@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 INTERVAL_SECONDS: Final = 10.0
 """The interval between counts; longer if counting takes long, so that it takes at most a hundredth of the time."""
 _KEPT_SECONDS: Final = 120
+_MOST_GONE: Final = 1_000
+"""The deleted ClusterQueues that are remembered, as Kueue goes on to show their weighted shares."""
 
 
 def gauges_key(cluster: str) -> str:
@@ -33,19 +35,29 @@ class QueueGauges:
         self._epoch = epoch
         self._steady = steady
         self._due_at = 0.0
+        self._gone: dict[str, None] = {}
+        self._there: set[str] = set()
 
     def publish(self, world: World) -> None:
         """Count if it is time to. Without Redis only these metrics are missing."""
         started = self._steady()
         if started < self._due_at:
             return
-        kept = orjson.dumps({"epoch": self._epoch, **count_queues(world)})
+        kept = orjson.dumps({"epoch": self._epoch, **count_queues(world), "gone": self._gone_queues(world)})
         ended = self._steady()
         self._due_at = ended + max(INTERVAL_SECONDS, 100 * (ended - started))
         try:
             redis_client().set(gauges_key(self._cluster), kept, ex=_KEPT_SECONDS)
         except RedisError as error:
             _log.warning("cluster %s: the queues' gauges were not kept: %s", self._cluster, error)
+
+    def _gone_queues(self, world: World) -> list[str]:
+        """The last ClusterQueues that were there at an earlier count, in the order in which they went."""
+        there = set(world.cluster_queue_names())
+        remembered = {**self._gone, **dict.fromkeys(sorted(self._there - there))}
+        gone = [name for name in remembered if name not in there][-_MOST_GONE:]
+        self._gone, self._there = dict.fromkeys(gone), there
+        return gone
 
 
 def count_queues(world: World) -> dict[str, Any]:

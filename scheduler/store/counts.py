@@ -18,6 +18,29 @@ from scheduling.model.vocabulary import DecisionKind
 ATTEMPT_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets of a cycle's duration in seconds (Kueue takes Prometheus' own)."""
 
+QUEUES_OF_COUNTS: Final = """
+    LEFT JOIN queues_clusterqueue AS cluster_queue
+        ON cluster_queue.cluster_id = counted.cluster_id AND cluster_queue.name = counted.labels[1]
+    LEFT JOIN queues_localqueue AS local_queue
+        ON local_queue.cluster_id = counted.cluster_id
+        AND local_queue.namespace = counted.labels[2] AND local_queue.name = counted.labels[3]
+"""
+"""The queues that the labels of a row of `counted` name."""
+LABELS_OF_THERE: Final = """
+    CASE
+        WHEN counted.metric IN ('attempt', 'created', 'batch_refused') THEN counted.labels
+        WHEN cluster_queue.id IS NOT NULL OR local_queue.id IS NOT NULL THEN
+            CASE WHEN cluster_queue.id IS NULL THEN ARRAY[''] ELSE counted.labels[1:1] END
+            || CASE
+                WHEN local_queue.id IS NULL AND cardinality(counted.labels) > 3 THEN ARRAY['', '']
+                ELSE counted.labels[2:3]
+            END
+            || counted.labels[4:]
+    END
+"""
+"""The labels of a row with empty names for queues that are gone; null if none is left. Kueue clears the series of a
+queue when the queue is deleted."""
+
 _Key = tuple[str, tuple[str, ...], int]
 
 _INSERT: Final = """

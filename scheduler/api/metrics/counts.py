@@ -15,10 +15,11 @@ from typing import Final
 from django.db import connection
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
-from scheduler.store.counts import ATTEMPT_BOUNDS
+from scheduler.store.counts import ATTEMPT_BOUNDS, LABELS_OF_THERE, QUEUES_OF_COUNTS
 
 _CLUSTER_QUEUE: Final = {"cluster_queue": 0, "priority_class": 3}
 _LOCAL_QUEUE: Final = {"name": 2, "namespace": 1, "priority_class": 3}
+_NAMES_OF_QUEUES: Final = frozenset({"cluster_queue", "preempting_cluster_queue", "name"})
 _EVICTION: Final = {"reason": 4, "underlying_cause": 5}
 
 STEP_BOUNDS: Final = (1.0, 2.5, *(5.0 * 2**power for power in range(14)))
@@ -128,10 +129,12 @@ FAMILIES: Final[tuple[CountedFamily, ...]] = (
 )
 
 _SUMS: Final = """
-    SELECT cluster.name, counted.metric, counted.labels, counted.bucket, sum(counted.count)::bigint, sum(counted.total)
+    SELECT cluster.name, counted.metric, LABELS_OF_THERE AS there, counted.bucket,
+        sum(counted.count)::bigint, sum(counted.total)
     FROM scheduler_metriccount AS counted JOIN accounts_cluster AS cluster ON cluster.id = counted.cluster_id
+        QUEUES_OF_COUNTS
     GROUP BY 1, 2, 3, 4
-"""
+""".replace("LABELS_OF_THERE", LABELS_OF_THERE).replace("QUEUES_OF_COUNTS", QUEUES_OF_COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +157,20 @@ def read_counts() -> Counts:
     with connection.cursor() as cursor:
         cursor.execute(_SUMS)
         for cluster, metric, labels, bucket, count, seconds in cursor.fetchall():
-            counts[metric].append(Count(cluster, labels, bucket, count, seconds))
+            if labels is not None:
+                counts[metric].append(Count(cluster, labels, bucket, count, seconds))
     return counts
 
 
 def counted_families(counts: Counts) -> Iterator[Metric]:
     """Every counter and histogram."""
     for family in FAMILIES:
-        rows = counts.get(family.metric, ())
+        rows = [row for row in counts.get(family.metric, ()) if _names_its_queue(family, row)]
         yield _histogram(family, rows) if family.bounds else _counter(family, rows)
+
+
+def _names_its_queue(family: CountedFamily, row: Count) -> bool:
+    return all(row.labels[index] for name, index in family.labels.items() if name in _NAMES_OF_QUEUES)
 
 
 def _labels(family: CountedFamily, row: Count) -> tuple[str, ...]:

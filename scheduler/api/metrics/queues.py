@@ -134,10 +134,9 @@ def _pending(facts: QueueFacts) -> Iterator[Metric]:
     hashes = _gauge(
         "pending_scheduling_hashes", "Sorts of workloads that wait, equal ones counted once.", "cluster_queue", "status"
     )
-    for cluster, found in facts.gauges.items():
-        for queue, counted in found["hashes"].items():
-            for status, count in zip(("active", "inadmissible"), counted, strict=True):
-                hashes.add_metric([cluster, queue, status], count)
+    for cluster, queue, counted in _of_there(facts, "hashes"):
+        for status, count in zip(("active", "inadmissible"), counted, strict=True):
+            hashes.add_metric([cluster, queue, status], count)
     yield hashes
     yield _waiting_in_local_queues(facts)
     yield _past_usage(facts)
@@ -183,10 +182,16 @@ def _preemption_skips(facts: QueueFacts) -> Metric:
         "Preemptions that the last cycle with any skipped, as others had taken their victims or their quota.",
         "cluster_queue",
     )
-    for cluster, found in facts.gauges.items():
-        for queue, count in found.get("preemption_skips", {}).items():
-            family.add_metric([cluster, queue], count)
+    for cluster, queue, count in _of_there(facts, "preemption_skips"):
+        family.add_metric([cluster, queue], count)
     return family
+
+
+def _of_there(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Any]]:
+    """A part of the leader's gauges, of the ClusterQueues that have not gone since."""
+    for cluster, found in facts.gauges.items():
+        there = facts.numbers[cluster].cluster_queues
+        yield from ((cluster, queue, value) for queue, value in found[part].items() if queue in there)
 
 
 def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
@@ -226,6 +231,8 @@ def _unadmitted(facts: QueueFacts) -> Iterator[Metric]:
     )
     sums: Counter[tuple[str, ...]] = Counter()
     for cluster, queue, namespace, local_queue, reason, count in facts.unadmitted:
+        if queue and queue not in facts.numbers[cluster].cluster_queues:
+            continue
         sums[cluster, queue, reason, ""] += count
         local.add_metric([cluster, local_queue, namespace, queue, reason, ""], count)
     for labels, count in sorted(sums.items()):
@@ -266,6 +273,11 @@ def _cells(facts: QueueFacts) -> Iterator[Metric]:
             values = [cluster, entry["cohort"], name, cell["flavor"], cell["resource"]]
             for part, family in families.items():
                 family.add_metric(values, _units(cell["resource"], cell[part]))
+    for cluster, found in facts.gauges.items():
+        # Kueue never clears this family.
+        for name in found["gone"]:
+            if name not in facts.numbers[cluster].cluster_queues:
+                share.add_metric([cluster, name, ""], 0.0)
     yield share
     yield from families.values()
 
@@ -294,6 +306,8 @@ def _held(facts: QueueFacts) -> Iterator[Metric]:
             usage.add_metric(values, _units(cell["resource"], used))
             waiting[cluster, name, cell["resource"]] += 0
     for cluster, queue, resource, amount in facts.waiting:
+        if queue and queue not in facts.numbers[cluster].cluster_queues:
+            continue
         waiting[cluster, queue, resource] += int(amount)
     for key, amount in sorted(waiting.items()):
         pending.add_metric(key, _units(key[-1], amount))

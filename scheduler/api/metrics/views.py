@@ -53,7 +53,9 @@ class _Families(Collector):
     def collect(self) -> Iterator[Metric]:
         counts, chosen = read_counts(), ChosenMetrics()
         families = (*counted_families(counts), *queue_families(read_queue_facts(counts)), _build_info())
-        yield from (_with_role(chosen.shown(family)) for family in families)
+        shown = (_with_role(chosen.shown(family)) for family in families)
+        # Kueue's exporter does not name a family without samples.
+        yield from (family for family in shown if family.samples or not family.name.startswith("kueue_"))
         yield from engine_families()
         yield from device_families()
         yield from flavor_families()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +34,16 @@ def not_given() -> dict[str, str]:
     return {name: reason for names, reason in rows for name in re.findall(r"`(\w+)`", names)}
 
 
-def check_families(families: Mapping[str, Metric], *, legacy: bool) -> None:
-    """Each of theirs is here with its type and labels or is not given, and what looks like theirs is."""
+def check_families(families: Mapping[str, Metric], empty: AbstractSet[str], *, legacy: bool) -> None:
+    """Each of theirs is here with its type and labels or is not given, and what looks like theirs is. `empty` are the
+    families of Kueue's that have no sample, which a scrape does not name."""
     kueue = {name: (type_, {*labels, "replica_role"}) for name, (type_, labels) in KUEUE_FAMILIES.items()}
     hami = HAMI_FAMILIES | (LEGACY_FAMILIES if legacy else {})
     theirs = kueue | {name: (GAUGE, {*labels, "zone"}) for name, labels in hami.items()}
-    assert set(theirs) - set(not_given()) == {name for name in families if not name.startswith("kueueweb_")}
-    for name in set(theirs) - set(not_given()):
+    given = set(theirs) - set(not_given()) - empty
+    found = {name for name in families if not name.startswith("kueueweb_")}
+    assert found == given, f"missing: {sorted(given - found)}, not theirs: {sorted(found - given)}"
+    for name in given:
         type_, labels = theirs[name]
         assert families[name].type == type_, name
         for sample in families[name].samples:
