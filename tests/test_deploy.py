@@ -143,6 +143,12 @@ def test_what_names_a_queue_fails_closed_and_the_rest_open() -> None:
             if each["name"].startswith("objects.kueue."):
                 assert each["failurePolicy"] == "Ignore"  # the watcher checks what nobody has checked
                 continue
+            if each["name"].startswith("flavors.kueue."):
+                assert each["failurePolicy"] == "Fail"  # a dry run of one says whether the webhook answers
+                assert [(rule["operations"], rule["resources"]) for rule in each["rules"]] == [
+                    (["CREATE"], ["resourceflavors"])
+                ]
+                continue
             [expression] = each["objectSelector"]["matchExpressions"]
             assert expression["key"] == "kueue.x-k8s.io/queue-name"
             policies.setdefault(each["clientConfig"]["service"]["path"], set()).add(

@@ -1,7 +1,8 @@
 """What the API server is told: which requests it asks us about, where we are, and what holds while we are not (pure).
 
 Of each rule there are two webhooks. That of objects with a queue's name fails closed: while nobody answers, such
-objects are neither made nor changed. That of all others fails open.
+objects are neither made nor changed. That of all others fails open. Kueue's own objects fail open too, but for new
+flavors: a dry run of one is how Kueue's users ask whether its webhook answers.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ NAME: Final = "admission.kueueweb.io"
 TIMEOUT_SECONDS: Final = 5
 _NEVER: Final = ("kube-system", "kube-public", "kube-node-lease")
 """Namespaces that no webhook may bring to a standstill."""
+_FLAVOR: Final = "ResourceFlavor"
 _POLICIES: Final = {"queued": ("Exists", "Fail"), "others": ("DoesNotExist", "Ignore")}
 
 _Operations = Callable[[JobKind], Sequence[str]]
@@ -71,7 +73,12 @@ def webhook_configurations(target: Target) -> list[tuple[Kind, JsonObject]]:
     mutating = [
         *_webhooks("jobs", MUTATE_JOBS, _defaulted, target),
         *_webhooks("pods", MUTATE_PODS, _placed, target),
-        _kueue_webhook(MUTATE_KUEUE, sorted(WITH_FINALIZER), (CREATE,), target),
+        _kueue_webhook(MUTATE_KUEUE, sorted(WITH_FINALIZER - {_FLAVOR}), (CREATE,), target),
+        {
+            **_kueue_webhook(MUTATE_KUEUE, [_FLAVOR], (CREATE,), target),
+            "name": f"flavors.kueue.{NAME}",
+            "failurePolicy": "Fail",
+        },
     ]
     validating = [
         *_webhooks("jobs", VALIDATE_JOBS, lambda _: (CREATE, UPDATE), target),
