@@ -6,7 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 
-from accounts.exceptions import MirroredFromCluster
+from accounts.exceptions import Conflict, MirroredFromCluster
 from accounts.models import Cluster, ClusterMode, DeviceBinding, ExternalIdentity, RoleBinding
 from accounts.services.cluster_settings import (
     require_not_mirrored,
@@ -85,8 +85,12 @@ class ClusterAdmin(AnyModelAdmin):
     def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
         """Write what is on the form and nothing else: applies write this row too."""
         if change:
+            try:
+                set_mode(obj, ClusterMode(obj.mode))
+            except Conflict as refused:
+                self.message_user(request, f"Nothing was stored. {refused}", messages.ERROR)
+                return
             obj.save(update_fields=["server_url", "telemetry_urls", "accepts_workloads_from"])
-            set_mode(obj, ClusterMode(obj.mode))
             set_serves_kueue_objects(obj, serves=obj.serves_kueue_objects)
             set_device_binding(obj, DeviceBinding(obj.device_binding))
             set_placement(obj, PlacementScope(obj.placement))

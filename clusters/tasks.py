@@ -13,6 +13,7 @@ from clusters.audit import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
 from clusters.connection import client_for, writing_client_for
 from clusters.multikueue.controller import follow_multikueue, managers
+from clusters.push.installation import identity
 from clusters.push.kueues_lease import release
 from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
@@ -47,7 +48,7 @@ def _give_way(name: str) -> None:
     try:
         with sweep_lock(cluster) as mine:
             if mine:
-                release(cluster, writing_client_for(cluster))
+                release(cluster, writing_client_for(cluster), identity())
     except ClusterError as error:
         _log.warning("Cluster %s: Kueue's lease is given back later: %s", name, error)
 

@@ -4,3 +4,10 @@ from django.apps import AppConfig
 class QueuesConfig(AppConfig):
     name = "queues"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register which jobs keep a cluster from being let go."""
+        from accounts.services.cluster_settings import HANDOVER_CHECKS
+        from queues.services.handover import jobs_unknown_to_kueue
+
+        HANDOVER_CHECKS.append(jobs_unknown_to_kueue)

@@ -4,10 +4,12 @@ import hashlib
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from django.db import transaction
+from django.db.models import F
 from django.utils.crypto import salted_hmac
 
 from accounts.events import request_push, wake_scheduler
@@ -24,6 +26,7 @@ CONFIGURATION_NAME: Final = "default"
 _NOT_THERE: Final = "0"
 _MAX_URL: Final = 2048
 _MAX_SHOWN: Final = 200
+_MAX_LOST: Final = 5
 _VERSION_LENGTH: Final = 16
 _UNREAD: Final = ObjectMeta("")
 """Of a writer who replaces whatever is there."""
@@ -57,11 +60,40 @@ def require_not_mirrored(cluster: Cluster) -> None:
         )
 
 
+HANDOVER_CHECKS: Final[list[Callable[[Cluster], Sequence[str]]]] = []
+"""Each names what would be lost if another scheduler decided in the cluster from now on."""
+
+
 def set_mode(cluster: Cluster, mode: ClusterMode) -> None:
-    """What we do with the cluster from now on. The workers and the watcher follow within seconds."""
-    Cluster.objects.exclude(mode=mode).filter(pk=cluster.pk).update(mode=mode)
+    """What we do with the cluster from now on. The workers and the watcher follow within seconds.
+
+    Where we begin to decide in place of another scheduler, its objects are ours to serve, so that the way back is open.
+    Raises `Conflict` where the other scheduler would stop what we have started.
+    """
+    with transaction.atomic():
+        # Each batch of decisions compares the generation, so that none stands that was made in the mode before.
+        row = Cluster.objects.select_for_update().get(pk=cluster.pk)
+        if row.mode == mode:
+            return
+        if not row.is_mirrored:
+            _check_handover(row)
+        serves = row.serves_kueue_objects or (row.is_mirrored and mode == ClusterMode.SCHEDULE)
+        Cluster.objects.filter(pk=row.pk).update(
+            mode=mode, serves_kueue_objects=serves, configuration_generation=F("configuration_generation") + 1
+        )
     wake_scheduler(cluster.name)
     request_push(cluster.name)
+
+
+def _check_handover(cluster: Cluster) -> None:
+    lost = [line for check in HANDOVER_CHECKS for line in check(cluster)]
+    if not lost:
+        return
+    shown = "; ".join(lost[:_MAX_LOST]) + (f"; and {len(lost) - _MAX_LOST} more" if len(lost) > _MAX_LOST else "")
+    raise Conflict(
+        f"The other scheduler would stop {len(lost)} jobs that were started here: {shown}. "
+        f"Run manage.py handover --cluster {cluster.name}, which writes their Workloads first."
+    )
 
 
 def set_serves_kueue_objects(cluster: Cluster, *, serves: bool) -> None:

@@ -39,13 +39,19 @@ def keeps_kueue_waiting(cluster: Cluster, client: ClusterClient) -> bool:
     return found.holds(cluster, client)
 
 
-def release(cluster: Cluster, client: ClusterClient) -> bool:
-    """Give the lease back if this installation holds it; a standby takes it within seconds. Whether it was given back.
-    Raises ClusterError."""
+def taking_over() -> str:
+    """The name in which this installation holds the lease before the mode is `schedule`: push workers give back what
+    they hold themselves in any other mode."""
+    return f"{identity()}-takeover"
+
+
+def release(cluster: Cluster, client: ClusterClient, holder: str) -> bool:
+    """Give the lease back if this holder has it; a standby takes it within seconds. Whether it was given back. Raises
+    ClusterError."""
     with _lock:
         _known.pop((client.server, cluster.pk), None)
     lease = client.get(LEASES, *kueues_lease(cluster))
-    if lease is None or holder_of(lease) != identity():
+    if lease is None or holder_of(lease) != holder:
         return False
     client.replace(LEASES, {**lease, "spec": {**held_by("", lease, 1), "holderIdentity": ""}})
     return True

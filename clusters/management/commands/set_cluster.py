@@ -5,8 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, BooleanOptionalAction
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from accounts.exceptions import Conflict
 from accounts.models import Cluster, ClusterMode, DeviceBinding
 from accounts.services.cluster_settings import (
     set_accepted_managers,
@@ -61,7 +62,10 @@ class Command(BaseCommand):
         if options["server_url"] is not None:
             Cluster.objects.filter(pk=cluster.pk).update(server_url=options["server_url"])
         if options["mode"]:
-            set_mode(cluster, ClusterMode(options["mode"]))
+            try:
+                set_mode(cluster, ClusterMode(options["mode"]))
+            except Conflict as refused:
+                raise CommandError(str(refused)) from refused
         if options["serve_kueue_objects"] is not None:
             set_serves_kueue_objects(cluster, serves=options["serve_kueue_objects"])
         if options["device_binding"]:

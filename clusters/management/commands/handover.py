@@ -1,0 +1,46 @@
+"""`manage.py handover`: a cluster from us to its Kueue."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.exceptions import KueuewebError
+from accounts.services.cluster_settings import cluster_named
+from clusters.client import ClusterError
+from clusters.connection import client_for, writing_client_for
+from clusters.takeover.handover import Handover
+from clusters.takeover.report import Refused
+
+
+class Command(BaseCommand):
+    """Running it again completes what was interrupted, and changes nothing otherwise."""
+
+    help = "Hand a cluster over to its Kueue: jobs that run are not touched, or it is refused, with their names."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
+        parser.add_argument("--dry-run", action="store_true", help="name all that would be touched, and touch nothing")
+        parser.add_argument("--wait", type=float, default=120.0, help="seconds for all Workloads to be written (120)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        refusals: list[str] = []
+        try:
+            cluster = cluster_named(options["cluster"])
+            handover = Handover(cluster, client_for(cluster, read_only=True), writing_client_for(cluster))
+            if options["dry_run"]:
+                report, refusals = handover.plan(), handover.refusals()
+            else:
+                report = handover.run(options["wait"])
+        except (ClusterError, KueuewebError) as error:
+            raise CommandError(f"Cluster {options['cluster']}: {error}") from error
+        except Refused as refused:
+            raise CommandError(f"Cluster {options['cluster']} stays with us:\n{refused}") from refused
+        self.stdout.write("\n".join(report.lines()))
+        if refusals:
+            self.stdout.write(f"It would be refused: {len(refusals)}")
+            self.stdout.write("\n".join(f"  {each}" for each in refusals))
+        done = "nothing was touched" if options["dry_run"] else f"mode {cluster.mode}"
+        self.stdout.write(f"{cluster.name}: {done}")

@@ -1,0 +1,1 @@
+"""The way of a cluster from a Kueue to us, and back."""

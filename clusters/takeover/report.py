@@ -1,0 +1,36 @@
+"""The report of a takeover or a handover: what is touched, and why it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class Refused(Exception):
+    """The cluster stays with the scheduler that it has. `reasons` name each object in the way."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("\n".join(reasons))
+        self.reasons = reasons
+
+
+@dataclass(slots=True)
+class Report:
+    """One line for each object, by what happens to it."""
+
+    lease: list[str] = field(default_factory=list)
+    webhooks: list[str] = field(default_factory=list)
+    objects: list[str] = field(default_factory=list)
+    running: list[str] = field(default_factory=list)
+    """Jobs that hold quota, and are left as they are."""
+    waiting: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """The report as text, section by section."""
+        sections = (
+            ("Lease", self.lease), ("Webhooks", self.webhooks), ("Objects", self.objects),
+            ("Jobs that run, not touched", self.running), ("Jobs that wait, decided anew", self.waiting),
+        )  # fmt: skip
+        found = []
+        for title, entries in sections:
+            found += [f"{title}: {len(entries)}", *(f"  {entry}" for entry in entries)]
+        return found
