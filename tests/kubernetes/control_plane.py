@@ -120,7 +120,7 @@ class JobServer:
             "--service-account-signing-key-file", "service-account.key",
             "--disable-admission-plugins", "ServiceAccount",
         )  # fmt: skip
-        wait_for("the API server's answer", self._answers, 60)
+        wait_for("the API server's answer", self._answers, 240)
 
     def _start(self, program: str, *arguments: str) -> None:
         with (self._folder / f"{program}.log").open("ab") as output:
