@@ -8,6 +8,6 @@ class QueuesConfig(AppConfig):
     def ready(self) -> None:
         """Register which jobs keep a cluster from being let go."""
         from accounts.services.cluster_settings import HANDOVER_CHECKS
-        from queues.services.handover import jobs_unknown_to_kueue
+        from queues.services.workload_objects import jobs_unknown_to_kueue
 
         HANDOVER_CHECKS.append(jobs_unknown_to_kueue)

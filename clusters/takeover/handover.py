@@ -24,7 +24,7 @@ from clusters.takeover.kueues_webhooks import described, found_configurations, s
 from clusters.takeover.rehearsal import objections
 from clusters.takeover.report import Refused, Report
 from queues.models import Workload
-from queues.services.handover import jobs_unknown_to_kueue
+from queues.services.workload_objects import jobs_unknown_to_kueue
 from scheduling.model.vocabulary import WorkloadStatus
 
 _ROUND_SECONDS: Final = 1.1

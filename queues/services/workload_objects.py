@@ -12,13 +12,14 @@ from accounts.services.apply_result import Action, Applied, Submitted, refuse_mi
 from accounts.services.object_status import Status, server_metadata, timestamp
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import write_workload
-from queues.models import PodSet, Workload
+from queues.models import PodSet, ServedObject, Workload
 from queues.services.admission_rows import read_topology_assignment
 from queues.services.job_changes import WORKLOAD_PATHS, change_workload, frozen_paths, pod_set_specs
 from queues.services.submission import create_workloads
 from scheduling.manifest import MistakeReason
 from scheduling.model.quantity import format_amounts
 from scheduling.model.topology_encoding import encode
+from scheduling.model.vocabulary import WorkloadStatus
 
 _KIND = "Workload"
 
@@ -139,6 +140,25 @@ def workload_status(row: Workload) -> Status:
     if row.unhealthy_nodes:
         status["unhealthyNodes"] = [{"name": name} if isinstance(name, str) else name for name in row.unhealthy_nodes]
     return status | _dispatch(row)
+
+
+def jobs_unknown_to_kueue(cluster: Cluster) -> list[str]:
+    """The jobs that we started and whose Workload in the cluster does not say that they hold quota: a Kueue would stop
+    them. A line for each, with the reason where the cluster refused it."""
+    running = Workload.objects.filter(
+        cluster=cluster, quota_reserved_at__isnull=False, job__isnull=False, pushed_sequence__gt=0
+    ).exclude(status=WorkloadStatus.FINISHED)
+    entries = ServedObject.objects.filter(cluster=cluster, kind="Workload").only("name", "uid", "status", "problem")
+    told = {entry.key: entry for entry in entries}
+    found = []
+    for row in running.select_related("job").order_by("pk"):
+        entry = told.get(row.key)
+        if entry is not None and entry.uid and not entry.problem and (entry.status or {}).get("admission"):
+            continue
+        job = row.job
+        why = (entry.problem if entry is not None else "") or "no Workload in the cluster says that it is admitted"
+        found.append(f"{job.kind if job else 'Workload'} {row.namespace}/{job.name if job else row.name}: {why}")
+    return found
 
 
 def _dispatch(row: Workload) -> Status:

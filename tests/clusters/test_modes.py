@@ -48,7 +48,7 @@ def test_nothing_is_written_to_a_cluster_that_another_scheduler_runs(server: Ser
     system.submit(gpu_job("decided"))
     system.engine.run()
     assert Workload.objects.filter(status=WorkloadStatus.ADMITTED, pushed_sequence=0).exists()
-    call_command("set_cluster", mode=mode)
+    Cluster.objects.update(mode=mode)  # set_cluster refuses it: the job that we started runs
     server.guard.closed = True
     push_cluster()
     push_cluster("default")

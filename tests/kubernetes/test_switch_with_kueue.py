@@ -89,6 +89,10 @@ class Both:
         owned = (each for each in self.admin.list(WORKLOADS, "team").items)
         return next(each for each in owned if each["metadata"]["ownerReferences"][0]["name"] == job)
 
+    def template(self, name: str) -> JsonObject:
+        found: JsonObject = (self.admin.get(JOBS, "team", name) or {})["spec"]["template"]
+        return found
+
     def turn(self) -> None:
         """What our processes do in mode schedule."""
         self.cluster.refresh_from_db()
@@ -129,16 +133,16 @@ def both(plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield Both(plane, kueue)
     finally:
         kueue.stop()
-        for kind in (JOBS, PODS):
-            for item in plane.admin.list(kind, "team").items:
-                plane.admin.patch(kind, "team", item["metadata"]["name"], {"metadata": {"finalizers": None}})
-                plane.admin.delete(kind, "team", item["metadata"]["name"])
         for kind in (
             MUTATING_WEBHOOKS,
             Kind(MUTATING_WEBHOOKS.api_version, "", "validatingwebhookconfigurations", False),
         ):
             for item in plane.admin.list(kind).items:
                 plane.admin.delete(kind, "", item["metadata"]["name"])
+        for kind in (JOBS, PODS):
+            for item in plane.admin.list(kind, "team").items:
+                plane.admin.patch(kind, "team", item["metadata"]["name"], {"metadata": {"finalizers": None}})
+                plane.admin.delete(kind, "team", item["metadata"]["name"])
 
 
 def test_there_and_back_with_the_real_kueue(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,11 +190,8 @@ def test_there_and_back_with_the_real_kueue(both: Both, capsys: pytest.CaptureFi
     name = both.workload("ours")["metadata"]["name"]
     both.admin.patch(WORKLOADS, "team", name, {"spec": {"active": False}})
     both.until("Kueue stops the job", lambda: (both.admin.get(JOBS, "team", "ours") or {})["spec"]["suspend"])
-    job = both.admin.get(JOBS, "team", "ours")
-    assert job is not None
-    template = job["spec"]["template"]
-    assert "nodeSelector" not in template["spec"]
-    assert "kueue.x-k8s.io/workload" not in (template["metadata"].get("annotations") or {})
+    both.until("its template is its owner's again", lambda: "nodeSelector" not in both.template("ours")["spec"])
+    assert "kueue.x-k8s.io/workload" not in (both.template("ours")["metadata"].get("annotations") or {})
     both.until("its pods are gone", lambda: len(both.state("ours")) == 1)
     both.admin.patch(WORKLOADS, "team", name, {"spec": {"active": True}})
     both.until("Kueue starts it again", lambda: both.runs("ours", 2))
