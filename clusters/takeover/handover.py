@@ -23,6 +23,7 @@ from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.takeover.kueues_webhooks import described, found_configurations, switch_on
 from clusters.takeover.rehearsal import objections
 from clusters.takeover.report import Refused, Report
+from clusters.takeover.witness import Witness
 from queues.models import Workload
 from queues.services.workload_objects import jobs_unknown_to_kueue
 from scheduling.model.vocabulary import WorkloadStatus
@@ -60,7 +61,7 @@ class Handover:
         report = Report()
         namespace, name = kueues_lease(self._cluster)
         holder = holder_of(self._reader.get(LEASES, namespace, name))
-        report.lease = [f"{namespace}/{name}: held by {holder or 'no holder'}, to be given back"]
+        report.lease = [f"{namespace}/{name}: {holder or 'no holder'} -> the next Kueue"]
         report.webhooks = described(found_configurations(self._reader))
         rows = Workload.objects.filter(cluster=self._cluster, job__isnull=False).exclude(status=WorkloadStatus.FINISHED)
         for row in rows.select_related("job").order_by("pk"):
@@ -82,6 +83,7 @@ class Handover:
         if blocked:
             raise Refused(blocked)
         report = self.plan()
+        witness = Witness(self._reader, report.running)
         if not self._cluster.is_mirrored:
             with sweep_lock(self._cluster) as mine:
                 if not mine:
@@ -90,6 +92,7 @@ class Handover:
         switch_on(self._writer)
         for holder in (identity(), taking_over()):
             release(self._cluster, self._writer, holder)
+        report.changed = witness.changed()
         return report
 
     def _blocked(self) -> list[str]:

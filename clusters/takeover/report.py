@@ -23,14 +23,19 @@ class Report:
     running: list[str] = field(default_factory=list)
     """Jobs that hold quota, and are left as they are."""
     waiting: list[str] = field(default_factory=list)
+    changed: list[str] | None = None
+    """Jobs and pods that are others than they were before, by whoever's doing; None: nothing was touched yet."""
 
     def lines(self) -> list[str]:
         """The report as text, section by section."""
         sections = (
             ("Lease", self.lease), ("Webhooks", self.webhooks), ("Objects", self.objects),
             ("Jobs that run, not touched", self.running), ("Jobs that wait, decided anew", self.waiting),
+            ("Jobs and pods that changed meanwhile", self.changed),
         )  # fmt: skip
         found = []
         for title, entries in sections:
+            if entries is None:
+                continue
             found += [f"{title}: {len(entries)}", *(f"  {entry}" for entry in entries)]
         return found

@@ -21,6 +21,7 @@ from clusters.sync.live_kueue import GONE_AFTER
 from clusters.sync.watcher import Watcher
 from clusters.takeover.kueues_webhooks import described, found_configurations, switch_off
 from clusters.takeover.report import Refused, Report
+from clusters.takeover.witness import Witness
 from queues.models import Workload
 
 _LOOK_SECONDS: Final = 2.0
@@ -55,7 +56,7 @@ class Takeover:
         report = Report()
         namespace, name = kueues_lease(self._cluster)
         holder = holder_of(self._reader.get(LEASES, namespace, name))
-        report.lease = [f"{namespace}/{name}: held by {holder or 'no holder'}, to be held by {identity()}"]
+        report.lease = [f"{namespace}/{name}: {holder or 'no holder'} -> {identity()}"]
         report.webhooks = described(found_configurations(self._reader))
         for kind in self._kinds():
             items = self._reader.list(kind).items
@@ -75,9 +76,11 @@ class Takeover:
             Watcher(self._cluster, self._reader, clock=self._clock).resync()
             self._check_mirrored()
         report = self.plan()
+        witness = Witness(self._reader, report.running)
         switch_off(self._writer)
         set_mode(self._cluster, ClusterMode.SCHEDULE)
         self._cluster.refresh_from_db()
+        report.changed = witness.changed()
         return report
 
     def _kinds(self) -> list[Kind]:

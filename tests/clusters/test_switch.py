@@ -18,6 +18,7 @@ from clusters.push.serving import forget
 from clusters.push.sweep import push_pending
 from clusters.sync.watcher import Watcher
 from clusters.takeover.kueues_webhooks import switch_off
+from clusters.takeover.witness import Witness
 from clusters.tasks import push_cluster
 from queues.models import Job, Workload
 from scheduler.leader.engine import Engine
@@ -130,7 +131,9 @@ def is_suspended(kueue: KueueCluster, name: str) -> bool:
 
 
 @pytest.mark.parametrize("serve", [False, True])
-def test_the_switch_and_back_leaves_running_jobs_alone(kueue: KueueCluster, serve: bool) -> None:
+def test_the_switch_and_back_leaves_running_jobs_alone(
+    kueue: KueueCluster, serve: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Workloads that nobody has served are written by the handover, before it lets go."""
     before = untouched(kueue)
     assert len(before) == 3
@@ -153,7 +156,9 @@ def test_the_switch_and_back_leaves_running_jobs_alone(kueue: KueueCluster, serv
         with pytest.raises(CommandError, match=r"would stop 1 jobs.*Job team/waits.*manage\.py handover"):
             call_command("set_cluster", mode="observe")
     after = [each["metadata"]["generation"] for each in kueue.client.list(JOBS).items]
+    capsys.readouterr()
     call_command("handover", wait=30)
+    assert "Jobs and pods that changed meanwhile: 0" in capsys.readouterr().out
     kueue.cluster.refresh_from_db()
     assert (kueue.cluster.mode, holder(kueue)) == ("observe", "")
     assert [each["metadata"]["generation"] for each in kueue.client.list(JOBS).items] == after
@@ -246,3 +251,18 @@ def test_a_job_that_kueue_would_not_leave_alone_is_named_and_keeps_the_cluster(k
     assert (Cluster.objects.get().mode, holder(kueue)) == ("schedule", identity())
     assert untouched(kueue) == before
     assert client.get(LEASES, KUEUES_NAMESPACE, KUEUES_LEASE)
+
+
+def test_a_witness_names_jobs_and_pods_that_are_others_by_now(kueue: KueueCluster) -> None:
+    witness = Witness(kueue.client, ["Job team/runs"])
+    assert witness.changed() == []
+    before, *_ = kueue.client.list(JOBS).items
+    gone = kueue.client.list(PODS, "team").items[0]
+    connect(kueue.server.url, TokenBucket(10_000, 10_000)).delete(PODS, "team", gone["metadata"]["name"])
+    kueue.write({**before, "spec": {**before["spec"], "parallelism": 1}})
+    kueue.advance(60)
+    generation = before["metadata"]["generation"]
+    assert [line for line in witness.changed() if "Job" in line] == [
+        f"Job team/runs: its generation is {generation + 1} in place of {generation}"
+    ]
+    assert f"Pod team/{gone['metadata']['name']}: it is gone" in witness.changed()

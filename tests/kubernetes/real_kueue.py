@@ -32,6 +32,9 @@ _RBAC: Final = (
     "service_account", "role", "role_binding", "leader_election_role", "leader_election_role_binding",
     "manager_secrets_role", "manager_secrets_role_binding",
 )  # fmt: skip
+_FRAMEWORKS: Final = (
+    "batch/job", "pod", "deployment", "jobset.x-k8s.io/jobset", "kubeflow.org/pytorchjob", "ray.io/raycluster",
+)  # fmt: skip
 _LABELS: Final = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 
 
@@ -110,7 +113,7 @@ class RealKueue:
             "metrics": {"bindAddress": "0"},
             "webhook": {"port": self._webhooks, "host": "127.0.0.1", "certDir": str(self._folder)},
             "internalCertManagement": {"enable": False},
-            "integrations": {"frameworks": ["batch/job", "pod"]},
+            "integrations": {"frameworks": list(_FRAMEWORKS)},
         }
 
     def _documents(self) -> Iterator[JsonObject]:

@@ -12,20 +12,16 @@ import yaml
 from clusters.client import PODS, JsonObject
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
-from clusters.webhook.configurations import Target, webhook_configurations
-from clusters.webhook.server import Registration
-from clusters.webhook.surroundings import ClusterSurroundings
 from queues.models import FlavorQuota, Workload
-from tests.acceptance.processes import wait_for
 from tests.clusters.every_kind import EVERY_KIND, POD_GROUP, RUN_SECONDS, jobs_of, pods_of, with_values
 from tests.clusters.system import gpu_job
 from tests.clusters.test_pods_that_wait import RUNTIME, RUNTIMES
 from tests.clusters.webhook.served import ServedWebhook
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.operators import Operators, install_definitions
-from tests.kubernetes.system import System, documents, kind_of
+from tests.kubernetes.our_webhook import our_webhook
+from tests.kubernetes.system import System
 
-US: Final = "system:serviceaccount:kueueweb:kueueweb-push"
 _LONG: Final = 3600
 """Seconds that pods run, unless the test ends them."""
 _PATIENCE: Final = 240.0
@@ -59,28 +55,8 @@ def operators(system: System) -> Iterator[Operators]:
 @pytest.fixture
 def webhook(system: System, plane: ControlPlane) -> Iterator[ServedWebhook]:
     """It answers with the rights of its own account, and the API server asks it."""
-    for manifest in documents("webhook.yaml"):
-        if manifest["kind"] not in ("Deployment", "PodDisruptionBudget", "NetworkPolicy"):
-            system.admin.apply(kind_of(manifest), manifest)
-    client = plane.client(plane.token_of("kueueweb", "kueueweb-webhook"))
-    surroundings = ClusterSurroundings(system.cluster, client, frozenset({US}))
-    with ServedWebhook(surroundings) as served:
-        target = Target(url=served.url)
-        for kind, configuration in webhook_configurations(target):
-            system.admin.apply(kind, configuration)
-        Registration(client, target, surroundings.observes_only).write(served.certificates.authorities)
-        wait_for("the API server to ask the webhook", lambda: _suspends(plane), 30)
+    with our_webhook(plane, system.cluster) as served:
         yield served
-        for kind, configuration in webhook_configurations(target):
-            system.admin.delete(kind, "", configuration["metadata"]["name"])
-
-
-def _suspends(plane: ControlPlane) -> bool:
-    try:
-        answer = plane.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", "-", manifests=[gpu_job("asks")])
-    except AssertionError:
-        return False  # it does not know the certificate yet
-    return yaml.safe_load(answer)["spec"].get("suspend") is True
 
 
 def in_team(manifests: list[JsonObject]) -> list[JsonObject]:

@@ -1,0 +1,44 @@
+"""Jobs that hold quota and pods that run, before and after: whether the switch left them as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from clusters.client import PODS, ClusterClient, JsonObject
+from clusters.jobs.registry import JOB_KINDS
+
+
+class Witness:
+    """Looks at the jobs that are named, and at the pods that run, when it is made. Raises ClusterError."""
+
+    def __init__(self, client: ClusterClient, jobs: Collection[str]) -> None:
+        self._client = client
+        self._before = {name: _version(item) for name, item in self._objects() if name in jobs or _runs(item)}
+
+    def changed(self) -> list[str]:
+        """A line for each of them that is gone or another one by now, whoever did it. Raises ClusterError."""
+        now = {name: _version(item) for name, item in self._objects() if name in self._before}
+        others = {name: before for name, before in self._before.items() if now.get(name) != before}
+        return [_difference(name, before, now.get(name)) for name, before in others.items()]
+
+    def _objects(self) -> Iterator[tuple[str, JsonObject]]:
+        jobs = {kind.resource for kind in JOB_KINDS.values()} - {PODS}
+        for kind in (*sorted(self._client.served(jobs), key=str), PODS):
+            for item in self._client.list(kind).items:
+                yield f"{kind.kind} {item['metadata']['namespace']}/{item['metadata']['name']}", item
+
+
+def _runs(item: JsonObject) -> bool:
+    return (item.get("status") or {}).get("phase") == "Running"
+
+
+def _version(item: JsonObject) -> tuple[str, int]:
+    return item["metadata"]["uid"], item["metadata"].get("generation", 0)
+
+
+def _difference(name: str, before: tuple[str, int], now: tuple[str, int] | None) -> str:
+    if now is None:
+        return f"{name}: it is gone"
+    if now[0] != before[0]:
+        return f"{name}: it is another one, of uid {now[0]}"
+    return f"{name}: its generation is {now[1]} in place of {before[1]}"
