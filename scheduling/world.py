@@ -43,6 +43,7 @@ from scheduling.state.admission_state import WorkloadTracker
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.hierarchy import Hierarchy
 from scheduling.state.preemption_loops import describe_pause, is_news
+from scheduling.state.records import WorkloadRecords
 from scheduling.state.second_pass import MULTIKUEUE
 from scheduling.state.state import State
 from scheduling.state.status import (
@@ -74,6 +75,7 @@ class World:
         self._state = State(configuration or Configuration(), vendors)
         self._hierarchy = Hierarchy(self._state)
         self._tracker = WorkloadTracker(self._state)
+        self._records = WorkloadRecords(self._state, self._tracker)
         self._parts = CycleParts(self._state)
         self._preemption_skips: dict[str, int] = {}
 
@@ -94,9 +96,10 @@ class World:
         self._parts = CycleParts(state)
         self._hierarchy.references_changed()
         for workload in workloads:
-            info = self._info(workload)
+            info = self._records.new(workload)
             state.insert(info)
             self._tracker.track(info)
+        self._records.follow_device_kinds()
 
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
         """Replace the vendors, which say what requests which device."""
@@ -191,27 +194,20 @@ class World:
     def set_device_objects(self, objects: DeviceObjects) -> None:
         """Replace the device classes, published devices and claim templates. Workloads with claims get new requests;
         those that wait may be tried again."""
-        state = self._state
-        if objects == state.claims.objects:
-            return
-        before = self._with_claims()
-        state.set_claims(objects)
-        for info in {each.key: each for each in (*before, *self._with_claims())}.values():
-            state.clear_pauses((info.cluster_queue,))
-            self._exchange(info, self._info(info.current()))
-            state.dirty_queues.add(state.workloads[info.key].cluster_queue)
-
-    def _with_claims(self) -> list[WorkloadInfo]:
-        state = self._state
-        return [
-            info
-            for info in state.workloads.values()
-            if state.claims.concerns([pod_set.pod_set for pod_set in info.pod_sets])
-        ]
+        self._records.set_device_objects(objects)
 
     def claim_users(self) -> list[str]:
         """The keys of workloads whose pods claim devices of drivers."""
-        return [info.key for info in self._with_claims()]
+        return list(self._state.claim_users)
+
+    def take_counted(self) -> list[str]:
+        """The keys of workloads whose claims were counted since the last call, which was too costly before."""
+        return self._records.take_counted()
+
+    @property
+    def selector_evaluations(self) -> int:
+        """How many times a selector of devices was evaluated."""
+        return self._state.evaluations.count
 
     def claim_refusal(self, key: str) -> ClaimRefusal | None:
         """Why a workload's claims keep it out of its queue."""
@@ -235,27 +231,7 @@ class World:
         for before in workloads:
             if before.queue_state is not QueueState.RESERVING and not before.workload.holds_quota:
                 self._state.clear_pauses((before.cluster_queue,))
-                self._exchange(before, self._info(before.current()))
-
-    def _info(self, workload: Workload) -> WorkloadInfo:
-        """A new record of a workload, whose pods are completed with the cluster's defaults."""
-        state = self._state
-        limited = state.fleet.quotas.limits(workload.namespace)
-        return WorkloadInfo(
-            workload, state.configuration, state.pod_defaults, state.claims, has_namespace_device_quota=limited
-        )
-
-    def _exchange(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
-        """Replace a workload's record and track the new one. A sticky workload stays sticky."""
-        state = self._state
-        cq = state.cluster_queues.get(before.cluster_queue)
-        sticky = cq is not None and cq.queue.sticky == before.key
-        self._tracker.untrack(before)
-        state.forget(before)
-        state.insert(info)
-        self._tracker.track(info)
-        if sticky and cq is not None and info.cluster_queue == cq.name and info.queue_state is not QueueState.RESERVING:
-            cq.queue.sticky = info.key
+                self._records.exchange(before, self._records.new(before.current()))
 
     def set_resource_flavor(self, flavor: ResourceFlavor) -> None:
         """Add or replace a flavor."""
@@ -401,7 +377,7 @@ class World:
         before = state.workloads.get(workload.key)
         if before is None:
             if not workload.is_true(ConditionType.FINISHED):
-                info = self._info(workload)
+                info = self._records.new(workload)
                 state.insert(info)
                 self._tracker.track(info)
                 state.clear_pauses((info.cluster_queue,))
@@ -409,11 +385,12 @@ class World:
             self.finish_workload(workload.key, now)
         else:
             self._update(before, workload)
+        self._records.follow_device_kinds()
 
     def _update(self, before: WorkloadInfo, workload: Workload) -> None:
         state, known, queue = self._state, before.workload, before.cluster_queue
         if not self._tracker.update_reserving(before, workload):
-            self._replace(before, self._info(workload))
+            self._replace(before, self._records.new(workload))
         if is_news(known, workload):
             state.clear_pauses((queue, state.workloads[workload.key].cluster_queue))
 
@@ -422,7 +399,7 @@ class World:
         if before.last_assignment is not None and before.scheduling_hash == info.scheduling_hash:
             info.last_assignment = before.last_assignment
         if not self._tracker.replace_inadmissible(before, info):
-            self._exchange(before, info)
+            self._records.exchange(before, info)
 
     def delete_workload(self, key: str) -> None:
         """Delete a workload and release what it held."""
@@ -446,7 +423,7 @@ class World:
         self._state.advance(now)
         info = self._state.workloads.get(key)
         if info is not None and info.queue_state is QueueState.RESERVING:
-            self._replace(info, self._info(release(info.current(), now)))
+            self._replace(info, self._records.new(release(info.current(), now)))
 
     def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
         """Reduce what an elastic workload holds to what its pod sets request (`scheduling.lifecycle.elastic`).
@@ -461,7 +438,7 @@ class World:
         after = scaled_down(before, self._tracker.domain_nodes, pods_may_run=pods_may_run)
         if after is before:
             return False
-        self._replace(info, self._info(after))
+        self._replace(info, self._records.new(after))
         return True
 
     def workload(self, key: str) -> Workload | None:
@@ -473,8 +450,9 @@ class World:
 
     def advance(self, now: float) -> None:
         """Set the time. Workloads that waited for the end of a preemption protection become active once it has
-        ended."""
+        ended; claims that were too costly to count may be counted now."""
         self._state.advance(now)
+        self._records.count_waiting_claims()
 
     def has_active(self) -> bool:
         """Whether some active ClusterQueue has an active workload, so that a cycle would have a head."""

@@ -161,6 +161,7 @@ class Engine:
         deadline = time.monotonic() + run_seconds
         batches = cycles = admitted = preempted = refused = 0
         self.world.advance(self._clock())
+        self.rows.due.update(dict.fromkeys(self.world.take_counted()))
         # Workloads left active (such as a head that blocks its queue) or whose pause has ended get another try.
         self._settled = self._settled and not self.world.has_active()
         more, waited = True, False

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from scheduling.devices.claims.charges import ClaimRules
+from scheduling.devices.claims.evaluations import Evaluations
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.search.fleet import Fleet
 from scheduling.lifecycle.conditions import pending
@@ -69,7 +70,10 @@ class State:
         self.vendors = tuple(vendors)
         self.fleet = Fleet(self.vendors)
         self.pod_defaults = PodDefaults()
-        self.claims = ClaimRules(DeviceObjects(), configuration)
+        self.evaluations = Evaluations()
+        self.claims = ClaimRules(DeviceObjects(), configuration, self.evaluations)
+        self.claim_users: dict[str, None] = {}
+        """The workloads whose pods claim devices of drivers."""
         self._reported: dict[str, Node] = {}
         """Nodes without the devices that drivers publish for claims."""
         self.has_devices = False
@@ -130,12 +134,13 @@ class State:
 
     def advance(self, now: float) -> None:
         self.now = max(self.now, now)
+        self.evaluations.advance(self.now)
 
     def set_configuration(self, configuration: Configuration) -> None:
         """Replace the configuration. Only allowed while no workload is known."""
         self.configuration = configuration
         self.places_by_room = self._is_to_place_by_room() and bool(self.fleet.nodes)
-        self.claims = ClaimRules(self.claims.objects, configuration)
+        self.claims = ClaimRules(self.claims.objects, configuration, self.evaluations)
         self.history = usage_history(configuration.admission_fair_sharing)
         if self.history is not None:
             for queue in self.local_queues.values():
@@ -182,8 +187,11 @@ class State:
             self._node_changed(before, node)
 
     def set_claims(self, objects: DeviceObjects) -> None:
-        """Replace what is known of claims and their devices."""
-        self.claims = ClaimRules(objects, self.configuration)
+        """Replace what is known of claims and their devices. The nodes follow by `set_devices_of_nodes`."""
+        self.claims = ClaimRules(objects, self.configuration, self.evaluations)
+
+    def set_devices_of_nodes(self) -> None:
+        """Give the nodes the devices that claims ask for now."""
         for node in list(self._reported.values()):
             self.set_node(node)
 
@@ -264,11 +272,16 @@ class State:
 
     def _forget(self, info: WorkloadInfo) -> None:
         del self.workloads[info.key]
+        self.claim_users.pop(info.key, None)
+        self.evaluations.leave(info.workload.namespace, info.device_kinds)
         self.out_of_cycle_outcomes.pop(info.key, None)
         self.by_local_queue.get(info.queue_key, {}).pop(info.key, None)
 
     def _insert_again(self, info: WorkloadInfo) -> None:
         self.workloads[info.key] = info
+        if info.claims_devices:
+            self.claim_users[info.key] = None
+        self.evaluations.use(info.workload.namespace, info.device_kinds)
         self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
 
     def rank_changed(self, info: WorkloadInfo) -> None:

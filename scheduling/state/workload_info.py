@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from scheduling.devices.claims.charges import NOTHING, ClaimCharge, ClaimRefusal, ClaimRules
+from scheduling.devices.claims.evaluations import DeviceKind
 from scheduling.model.configuration import Configuration
 from scheduling.model.placement import Placement, PodDeviceRequest
 from scheduling.model.pod import Container, PodTemplate
@@ -160,6 +161,9 @@ QueueItem = tuple[tuple[int, float, str, str], int, "WorkloadInfo"]
 """An item of a queue: its order, its ticket, the workload."""
 
 
+_NO_KINDS: Final[frozenset[DeviceKind]] = frozenset()
+
+
 class WorkloadInfo:
     """The engine's record of a workload. Fields that `__init__` does not set change with its queue state."""
 
@@ -173,7 +177,9 @@ class WorkloadInfo:
         "bucket",
         "changes",
         "claim_refusal",
+        "claims_devices",
         "cluster_queue",
+        "device_kinds",
         "evicted",
         "groups",
         "has_namespace_device_quota",
@@ -207,9 +213,10 @@ class WorkloadInfo:
         claims: ClaimRules | None = None,
         *,
         has_namespace_device_quota: bool = False,
+        has_fixed_nodes: bool = False,
     ) -> None:
         """`pod_defaults` completes the pod sets, `claims` charges what they claim. `has_namespace_device_quota`: equal
-        workloads of other namespaces may be decided differently."""
+        workloads of other namespaces may be decided differently. `has_fixed_nodes`: nodes must not change now."""
         self.workload = workload
         self.key = workload.key
         self.uid = workload.uid
@@ -226,11 +233,17 @@ class WorkloadInfo:
         charges: Mapping[str, ClaimCharge] = {}
         self.claim_refusal: ClaimRefusal | None = None
         """Why its claims keep it out of every queue."""
-        if claims is not None:
+        self.claims_devices = claims is not None and claims.concerns(pod_sets)
+        """Whether its pods claim devices of drivers."""
+        if claims is not None and self.claims_devices:
             try:
-                charges = claims.charges(workload.namespace, pod_sets)
+                charges = claims.charges(
+                    workload.namespace, pod_sets, holds=workload.holds_quota, fixed=has_fixed_nodes
+                )
             except ClaimRefusal as refusal:
                 self.claim_refusal = refusal
+        self.device_kinds = _NO_KINDS.union(*(charge.kinds for charge in charges.values()))
+        """The kinds of devices with selectors that its claims ask for."""
         self.pod_sets = _pod_sets(workload, configuration, pod_sets, charges)
         self.groups = _groups(workload)
         self.asks_for_topology = any(

@@ -15,8 +15,9 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from scheduling.devices.claims.cel_syntax import MACROS, MAX_INT, MIN_INT, CelSyntaxError, Tree, extent, parse
 from scheduling.model.quantity import InvalidQuantity, parse_quantity
@@ -104,8 +105,21 @@ def quantity(text: str) -> Quantity:
         raise CelError(str(error)) from error
 
 
-def compile_selector(expression: str) -> Program:
-    """The selector as a function of its variables, which gives true or false. Raises CelError."""
+@dataclass(slots=True)
+class Meter:
+    """Adds up the steps of evaluations."""
+
+    steps: int = 0
+
+
+class Selector(Protocol):
+    """A compiled selector. Gives true or false for its variables, or raises CelError; the meter counts either way."""
+
+    def __call__(self, names: Names, meter: Meter | None = None, /) -> bool: ...
+
+
+def compile_selector(expression: str) -> Selector:
+    """Compile a selector; an expression is compiled once. Raises CelError."""
     found = _compiled(expression)
     if isinstance(found, str):
         raise CelError(found)
@@ -113,7 +127,7 @@ def compile_selector(expression: str) -> Program:
 
 
 @lru_cache(maxsize=256)
-def _compiled(expression: str) -> Program | str:
+def _compiled(expression: str) -> Selector | str:
     """The function, or why there is none: that is kept too, as it is asked for with each device."""
     try:
         tree = parse(expression)
@@ -124,13 +138,17 @@ def _compiled(expression: str) -> Program | str:
     except _UNFORESEEN as error:
         return f"cannot be compiled: {type(error).__name__}"
 
-    def selects(names: Names) -> bool:
+    def selects(names: Names, meter: Meter | None = None, /) -> bool:
+        left = [MAX_STEPS - parts]
         try:
-            found = program({**names, _STEPS: [MAX_STEPS - parts]})
+            found = program({**names, _STEPS: left})
         except CelError:
             raise
         except _UNFORESEEN as error:
             raise CelError(f"cannot be evaluated: {type(error).__name__}") from error
+        finally:
+            if meter is not None:
+                meter.steps += MAX_STEPS - left[0]
         if not isinstance(found, bool):
             raise CelError(f"gives {_type(found)}, not a bool")
         return found

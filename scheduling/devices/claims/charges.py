@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from scheduling.devices.claims.cel import CelError, compile_selector
-from scheduling.devices.claims.matching import selects, variables
-from scheduling.devices.claims.objects import ClaimSpec, DeviceClass, DeviceObjects, DeviceRequest, PublishedDevice
-from scheduling.devices.claims.places import DeviceKind, DevicePlaces
+from scheduling.devices.claims.evaluations import DeviceKind, EvaluationLimit, Evaluations, StepsSpent
+from scheduling.devices.claims.objects import (
+    ClaimSpec,
+    DeviceClass,
+    DeviceId,
+    DeviceObjects,
+    DeviceRequest,
+    PublishedDevice,
+)
+from scheduling.devices.claims.places import DevicePlaces
 from scheduling.model.configuration import Configuration, CounterSource
 from scheduling.model.pod import PodTemplate
 from scheduling.model.quantity import NANOS, UNLIMITED
@@ -37,18 +44,28 @@ class ClaimRefusal(ValueError):
         return _REQUEUED.get(str(self), str(self))
 
 
+class ClaimsNotCounted(ClaimRefusal):
+    """The claims take more evaluations than their namespace may have now. `goes_on`: all that they lack is time."""
+
+    def __init__(self, limit: EvaluationLimit) -> None:
+        super().__init__(f"The workload's claims are not counted: {limit}")
+        self.goes_on = isinstance(limit, StepsSpent)
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimCharge:
     """What one pod's claims add to its requests.
 
     `quota` are amounts by resource. `replaced` are extended resources that are charged as their class instead.
-    `devices` are resources of nodes (`places`); `not_placeable` says why these claims find no place here.
+    `devices` are resources of nodes (`places`); `not_placeable` says why these claims find no place here. `kinds` are
+    the kinds of devices with selectors that they ask for.
     """
 
     quota: Mapping[str, int] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
     devices: Mapping[str, int] = field(default_factory=dict)
     not_placeable: str = ""
+    kinds: frozenset[DeviceKind] = field(default=frozenset(), compare=False)
 
 
 NOTHING: Final = ClaimCharge()
@@ -62,8 +79,13 @@ def uses_claims(template: PodTemplate) -> bool:
 class ClaimRules:
     """The rules for one state of a cluster's classes, slices, templates and claims."""
 
-    def __init__(self, objects: DeviceObjects, configuration: Configuration) -> None:
+    def __init__(
+        self, objects: DeviceObjects, configuration: Configuration, evaluations: Evaluations | None = None
+    ) -> None:
+        """`evaluations` may have results of earlier devices."""
         self.objects = objects
+        self._evaluations = evaluations or Evaluations()
+        self._evaluations.set_devices(objects.pools)
         self._configuration = configuration
         self._resource_of = {
             name: mapping.name
@@ -75,21 +97,38 @@ class ClaimRules:
             for name in mapping.device_class_names:
                 self._counters.setdefault(name, []).extend((mapping.name, each) for each in mapping.counters)
         self._serving = _serving(objects.classes.values())
-        kinds = {
-            DeviceKind(request.device_class, request.selectors)
-            for spec in objects.templates.values()
-            for request in spec.requests
-            if request.mode == "ExactCount" and not request.admin_access
-        }
-        self.places = DevicePlaces(objects, kinds | {DeviceKind(each.name) for each in self._serving.values()})
-        self._devices = [(device, variables(device)) for pool in objects.pools for device in pool.devices]
+        self.places = DevicePlaces(objects, self._evaluations)
+        for each in self._serving.values():
+            self.places.add(DeviceKind(each.name))
+        self._new_kinds: set[DeviceKind] = set()
+
+    def set_templates(self, objects: DeviceObjects) -> None:
+        """Replace templates of claims that no known workload names."""
+        self.objects = objects
+
+    def take_new_kinds(self) -> set[DeviceKind]:
+        """Kinds of devices that were counted since the last call: nodes do not have them among their resources yet."""
+        if not self._new_kinds:
+            return set()
+        found, self._new_kinds = self._new_kinds, set()
+        return found
 
     def concerns(self, pod_sets: Sequence[PodSet]) -> bool:
         """Whether the pods name claims, or extended resources that a class serves."""
         return any(uses_claims(each.template) or self._served_by(each.template) for each in pod_sets)
 
-    def charges(self, namespace: str, pod_sets: Sequence[PodSet]) -> dict[str, ClaimCharge]:
-        """What one pod of each pod set is charged. Raises ClaimRefusal."""
+    def templates_of(self, namespace: str, pod_sets: Sequence[PodSet]) -> set[str]:
+        """The templates that the pods name, as `namespace/name`."""
+        return {key for each in pod_sets for _, key in self._keys(namespace, each)}
+
+    def charges(
+        self, namespace: str, pod_sets: Sequence[PodSet], *, holds: bool = False, fixed: bool = False
+    ) -> dict[str, ClaimCharge]:
+        """What one pod of each pod set is charged. Raises ClaimRefusal.
+
+        A workload that holds quota was counted before, and is whatever that takes. `fixed`: the nodes' resources must
+        not change now, so no new kind of device can be counted.
+        """
         if not self.concerns(pod_sets):
             return {}
         if not self._configuration.integrates_claims:
@@ -98,16 +137,38 @@ class ClaimRules:
             return {}
         if any(claim.get("resourceClaimName") for each in pod_sets for claim in _claims(each.template)):
             raise ClaimRefusal(CLAIMS_BY_NAME)
-        quotas = [self._templates(namespace, index, each) for index, each in enumerate(pod_sets)]
+        try:
+            return self._counted_charges(namespace, pod_sets, None if holds else namespace, fixed=fixed)
+        except EvaluationLimit as limit:
+            raise (ClaimsNotCounted(limit) if limit.passes else ClaimRefusal(str(limit))) from limit
+
+    def _counted_charges(
+        self, namespace: str, pod_sets: Sequence[PodSet], payer: str | None, *, fixed: bool
+    ) -> dict[str, ClaimCharge]:
+        if payer is not None:
+            asked = _kinds(
+                [
+                    self.objects.templates[key]
+                    for key in self.templates_of(namespace, pod_sets)
+                    if key in self.objects.templates
+                ]
+            )
+            self._evaluations.check_number(payer, [kind for kind in asked if kind.selectors])
+        quotas = [self._templates(namespace, index, each, payer) for index, each in enumerate(pod_sets)]
         extended = [self._extended(index, each) for index, each in enumerate(pod_sets)]
         for index, pod_set in enumerate(pod_sets):
-            quotas[index] += self._counted(namespace, index, pod_set)
+            quotas[index] += self._counters_of(namespace, index, pod_set, payer)
+        specs_of = [[self.objects.templates[key] for _, key in self._keys(namespace, each)] for each in pod_sets]
+        for specs, (_, _, kinds) in zip(specs_of, extended, strict=True):
+            kinds.update(_kinds(specs))
+            self._count_new(kinds, payer, fixed=fixed)
         found: dict[str, ClaimCharge] = {}
-        for pod_set, quota, (added, replaced, kinds) in zip(pod_sets, quotas, extended, strict=True):
-            specs = [self.objects.templates[key] for _, key in self._keys(namespace, pod_set)]
-            devices, problem = self._on_nodes(specs, kinds)
+        for pod_set, specs, quota, (added, replaced, kinds) in zip(pod_sets, specs_of, quotas, extended, strict=True):
             amounts = {name: min(amount, UNLIMITED) for name, amount in (quota + added).items()}
-            found[pod_set.name] = ClaimCharge(amounts, replaced, devices, problem)
+            own = frozenset(kind for kind in kinds if kind.selectors)
+            found[pod_set.name] = ClaimCharge(
+                amounts, replaced, self._on_nodes(kinds), self._not_placeable(specs, kinds), own
+            )
         return found
 
     # -- templates
@@ -118,7 +179,7 @@ class ClaimRules:
             if claim.get("resourceClaimTemplateName"):
                 yield place, f"{namespace}/{claim['resourceClaimTemplateName']}"
 
-    def _templates(self, namespace: str, index: int, pod_set: PodSet) -> Counter[str]:
+    def _templates(self, namespace: str, index: int, pod_set: PodSet, payer: str | None) -> Counter[str]:
         """Whole devices, by the resource that their class is mapped to."""
         quota: Counter[str] = Counter()
         for place, key in self._keys(namespace, pod_set):
@@ -130,7 +191,7 @@ class ClaimRules:
                     f'{pod_set.name}: ResourceClaimTemplate.resource.k8s.io "{name}" not found'
                 )
             counts = _counts_per_class(spec, path, f"ResourceClaimTemplate {name}: ")
-            self._check_selectors(spec, path, f"ResourceClaimTemplate {name}: ")
+            self._check_selectors(spec, path, f"ResourceClaimTemplate {name}: ", payer)
             for device_class, count in counts.items():
                 if device_class not in self._resource_of:
                     raise ClaimRefusal(
@@ -141,15 +202,15 @@ class ClaimRules:
                     quota[self._resource_of[device_class]] += count
         return quota
 
-    def _check_selectors(self, spec: ClaimSpec, path: str, whose: str) -> None:
+    def _check_selectors(self, spec: ClaimSpec, path: str, whose: str, payer: str | None) -> None:
         """Requests with selectors need as many matching devices in the cluster, whoever holds them."""
         problems: list[str] = []
-        matched: set[int] = set()
+        matched: set[DeviceId] = set()
         for place, request in enumerate(spec.requests):
             if request.alternatives or not request.selectors:
                 continue
             try:
-                number = self._matching(request, matched, f"{path}.devices.requests[{place}]", whose)
+                number = self._matching(request, matched, f"{path}.devices.requests[{place}]", whose, payer)
             except ClaimRefusal as refusal:
                 problems.append(str(refusal))
                 continue
@@ -161,25 +222,37 @@ class ClaimRules:
                 )
         _raise(problems)
 
-    def _matching(self, request: DeviceRequest, matched: set[int], path: str, whose: str) -> int:
+    def _matching(
+        self, request: DeviceRequest, matched: set[DeviceId], path: str, whose: str, payer: str | None
+    ) -> int:
         selectors = self._selectors_of_class(request.device_class, path, whose)
         number = 0
-        for place, (_, names) in enumerate(self._devices):
+        for device in self._devices():
             if number >= request.count:
                 break
-            if place in matched:
+            if device.id in matched:
                 continue
             try:
-                if not selects((*selectors, *request.selectors), names):
+                if not self._selects(selectors, request, device, payer):
                     continue
             except CelError as error:
                 raise ClaimRefusal(
                     f'{path}.exactly.selectors: Invalid value: "null": {whose}CEL evaluation failed for DeviceClass '
                     f"{request.device_class}: {error}"
                 ) from error
-            matched.add(place)
+            matched.add(device.id)
             number += 1
         return number
+
+    def _selects(
+        self, of_class: Sequence[str], request: DeviceRequest, device: PublishedDevice, payer: str | None
+    ) -> bool:
+        """Cluster admins write classes, so they cost no namespace anything."""
+        selects = self._evaluations.selects
+        return selects(of_class, device, None) and selects(request.selectors, device, payer)
+
+    def _devices(self) -> Iterator[PublishedDevice]:
+        return (device for pool in self.objects.pools for device in pool.devices)
 
     def _selectors_of_class(self, name: str, path: str, whose: str = "") -> tuple[str, ...]:
         if not name:
@@ -196,23 +269,24 @@ class ClaimRules:
 
     # -- counters of partitionable devices
 
-    def _counted(self, namespace: str, index: int, pod_set: PodSet) -> Counter[str]:
+    def _counters_of(self, namespace: str, index: int, pod_set: PodSet, payer: str | None) -> Counter[str]:
         quota: Counter[str] = Counter()
         for place, key in self._keys(namespace, pod_set):
             for number, request in enumerate(self.objects.templates[key].requests):
                 sources = self._counters.get(request.device_class, ()) if not request.admin_access else ()
                 path = f"{_claim_path(index, place)}.devices.requests[{number}]"
                 for resource, source in sources:
-                    quota[resource] += self._counter_charge(request, source, path)
+                    quota[resource] += self._counter_charge(request, source, path, payer)
         return quota
 
-    def _counter_charge(self, request: DeviceRequest, source: CounterSource, path: str) -> int:
+    def _counter_charge(self, request: DeviceRequest, source: CounterSource, path: str, payer: str | None) -> int:
         """The largest value of the counter among matching devices, for each device asked for."""
-        selectors = (*self._selectors_of_class(request.device_class, path), *request.selectors)
+        selectors = (source.selector, *self._selectors_of_class(request.device_class, path))
         matched = [
-            device for device, names in self._counted_devices(source.driver)
-            if _evaluated((source.selector, *selectors), names, device, path)
-        ]  # fmt: skip
+            device
+            for device in self._counted_devices(source.driver)
+            if self._evaluated(selectors, request, device, path, payer)
+        ]
         if len(matched) < request.count:
             raise ClaimRefusal(
                 f"{path}: Internal error: insufficient matching devices for counter driver: {len(matched)} device(s) "
@@ -227,9 +301,19 @@ class ClaimRules:
             )
         return min(max(0, -(-max(values) // NANOS)) * request.count, UNLIMITED)
 
-    def _counted_devices(self, driver: str) -> Iterator[tuple[PublishedDevice, Mapping[str, Any]]]:
+    def _counted_devices(self, driver: str) -> Iterator[PublishedDevice]:
         complete = {(pool.driver, pool.name) for pool in self.objects.pools if pool.complete and pool.driver == driver}
-        return ((device, names) for device, names in self._devices if device.id[:2] in complete)
+        return (device for device in self._devices() if device.id[:2] in complete)
+
+    def _evaluated(
+        self, of_class: Sequence[str], request: DeviceRequest, device: PublishedDevice, path: str, payer: str | None
+    ) -> bool:
+        try:
+            return self._selects(of_class, request, device, payer)
+        except CelError as error:
+            raise ClaimRefusal(
+                f"{path}: Internal error: CEL evaluation error in request selector for device {device.id.name}: {error}"
+            ) from error
 
     # -- extended resources
 
@@ -267,16 +351,19 @@ class ClaimRules:
 
     # -- nodes
 
-    def _on_nodes(self, specs: Sequence[ClaimSpec], extended: Counter[DeviceKind]) -> tuple[dict[str, int], str]:
-        kinds = Counter(extended)
-        for spec in specs:
-            for request in spec.requests:
-                if not request.admin_access:
-                    kinds[DeviceKind(request.device_class, request.selectors)] += request.count
+    def _count_new(self, kinds: Collection[DeviceKind], payer: str | None, *, fixed: bool) -> None:
+        new = [kind for kind in kinds if kind not in self.places.kinds]
+        if new and fixed:
+            raise StepsSpent
+        for kind in new:
+            self.places.add(kind, payer)
+            self._new_kinds.add(kind)
+
+    def _on_nodes(self, kinds: Mapping[DeviceKind, int]) -> dict[str, int]:
         total: Counter[str] = Counter()
         for kind, count in kinds.items():
             total.update(self.places.charge(kind, count))
-        return dict(total), self._not_placeable(specs, kinds)
+        return dict(total)
 
     def _not_placeable(self, specs: Sequence[ClaimSpec], kinds: Mapping[DeviceKind, int]) -> str:
         for spec in specs:
@@ -342,13 +429,13 @@ def _counts_per_class(spec: ClaimSpec, path: str, whose: str) -> Counter[str]:
     return counts
 
 
-def _evaluated(selectors: Sequence[str], names: Mapping[str, Any], device: PublishedDevice, path: str) -> bool:
-    try:
-        return selects(selectors, names)
-    except CelError as error:
-        raise ClaimRefusal(
-            f"{path}: Internal error: CEL evaluation error in request selector for device {device.id.name}: {error}"
-        ) from error
+def _kinds(specs: Sequence[ClaimSpec]) -> Counter[DeviceKind]:
+    kinds: Counter[DeviceKind] = Counter()
+    for spec in specs:
+        for request in spec.requests:
+            if not request.admin_access:
+                kinds[DeviceKind(request.device_class, request.selectors)] += request.count
+    return kinds
 
 
 def _serving(classes: Any) -> dict[str, DeviceClass]:

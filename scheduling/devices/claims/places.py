@@ -1,7 +1,7 @@
 """Counts per node how many devices of a kind can be taken at once, and what taking one kind costs the others.
 
-A kind is a device class with the selectors of a request. Each kind that some claim asks for is a resource of the
-nodes, so that placing, preemption and fragmentation treat its devices as any other resource. Kinds may overlap: a
+A kind is a device class with the selectors of a request. Each kind that a known workload asks for is a resource of
+the nodes, so that placing, preemption and fragmentation treat its devices as any other resource. Kinds may overlap: a
 device of one kind then also charges the other, with the most of its devices that it can keep away. For kinds within
 each other, and for separate ones, this is exact; for kinds that overlap in part it is careful.
 """
@@ -9,37 +9,27 @@ each other, and for separate ones, this is exact; for kinds that overlap in part
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final
 
 from scheduling.devices.claims.cel import CelError
-from scheduling.devices.claims.matching import selects, variables
-from scheduling.devices.claims.objects import DeviceId, DeviceObjects, PublishedDevice
+from scheduling.devices.claims.evaluations import DeviceKind, Evaluations
+from scheduling.devices.claims.objects import DeviceClass, DeviceId, DeviceObjects, PublishedDevice
 from scheduling.model.node import Node
+
+_PLACES_PER_STEP: Final = 4
 
 Place = tuple[str, str, str]
 """What devices keep each other out of: a counter set, or the device itself: (driver, pool, name)."""
 
 
-class DeviceKind(NamedTuple):
-    """The devices that a request asks for."""
-
-    device_class: str
-    selectors: tuple[str, ...] = ()
-
-    @property
-    def resource(self) -> str:
-        """Its name among the resources of nodes, as messages show it."""
-        name = f"devices of class {self.device_class}"
-        return f"{name} where {' and '.join(self.selectors)}" if self.selectors else name
-
-
 class DevicePlaces:
     """The devices of the cluster by kind and node."""
 
-    def __init__(self, objects: DeviceObjects, kinds: Collection[DeviceKind]) -> None:
+    def __init__(self, objects: DeviceObjects, evaluations: Evaluations) -> None:
         self._objects = objects
+        self._evaluations = evaluations
         self._joint = {
             (pool.driver, pool.name)
             for pool in objects.pools
@@ -51,27 +41,58 @@ class DevicePlaces:
             for (counter_set, counter), value in pool.counters.items():
                 self._counters[self._set_place(pool.driver, pool.name, counter_set)][counter_set, counter] = value
         self._of_kind: dict[DeviceKind, dict[str, dict[Place, list[PublishedDevice]]]] = {}
+        self._sizes: dict[DeviceKind, dict[Place, int]] = {}
+        """How many devices of a kind each place has on a node, at most."""
+        self._displaced: dict[DeviceKind, dict[DeviceKind, int]] = {}
         self.elsewhere: set[DeviceKind] = set()
         """Kinds with devices that are not bound to one node."""
-        found = [(device, variables(device)) for pool in objects.pools if pool.complete for device in pool.devices]
-        for kind in sorted(kinds):
-            self._of_kind[kind] = self._devices_of(kind, found)
-        self._displaced = {kind: self._displaced_by(kind) for kind in self._of_kind}
 
-    def _devices_of(
-        self, kind: DeviceKind, found: Iterable[tuple[PublishedDevice, Mapping[str, object]]]
-    ) -> dict[str, dict[Place, list[PublishedDevice]]]:
+    @property
+    def kinds(self) -> Collection[DeviceKind]:
+        """The kinds that are counted."""
+        return self._of_kind.keys()
+
+    def add(self, kind: DeviceKind, namespace: str | None = None) -> None:
+        """Count the devices of a kind from now on, at the namespace's cost. Raises EvaluationLimit."""
+        found = self._devices_of(kind, namespace)
+        sizes: dict[Place, int] = {}
+        for by_place in found.values():
+            for place, devices in by_place.items():
+                sizes[place] = max(sizes.get(place, 0), self._most(place, devices))
+        self._evaluations.spend(namespace, len(sizes) * len(self._sizes) // _PLACES_PER_STEP)
+        self._of_kind[kind], self._sizes[kind], self._displaced[kind] = found, sizes, {kind: 1}
+        for other, others in self._sizes.items():
+            shared = sizes.keys() & others.keys() if other != kind else ()
+            if shared:
+                self._displaced[kind][other] = max(1, *(others[place] for place in shared))
+                self._displaced[other][kind] = max(1, *(sizes[place] for place in shared))
+
+    def displaced_by(self, kinds: Collection[DeviceKind]) -> set[str]:
+        """The resources of these kinds, and of those that share devices with them."""
+        return {other.resource for kind in kinds for other in self._displaced.get(kind, ())}
+
+    def _devices_of(self, kind: DeviceKind, namespace: str | None) -> dict[str, dict[Place, list[PublishedDevice]]]:
         by_node: dict[str, dict[Place, list[PublishedDevice]]] = defaultdict(lambda: defaultdict(list))
         device_class = self._objects.classes.get(kind.device_class)
-        selectors = (*device_class.selectors, *kind.selectors) if device_class is not None else ()
-        for device, names in found if device_class is not None else ():
-            if device.tainted or not _holds(selectors, names):
+        if device_class is None:
+            return by_node
+        for device in (device for pool in self._objects.pools if pool.complete for device in pool.devices):
+            if device.tainted or not self._is_of(kind, device_class, device, namespace):
                 continue
             if not device.node:
                 self.elsewhere.add(kind)
                 continue
             by_node[device.node][self._place(device)].append(device)
         return by_node
+
+    def _is_of(
+        self, kind: DeviceKind, device_class: DeviceClass, device: PublishedDevice, namespace: str | None
+    ) -> bool:
+        selects = self._evaluations.selects
+        try:
+            return selects(device_class.selectors, device, None) and selects(kind.selectors, device, namespace)
+        except CelError:
+            return False
 
     def _place(self, device: PublishedDevice) -> Place:
         sets = _counter_sets(device)
@@ -94,7 +115,7 @@ class DevicePlaces:
         """How many devices of each kind the node has, by resource."""
         return {
             kind.resource: sum(self._most(place, devices) for place, devices in by_node.get(node, {}).items())
-            for kind, by_node in self._of_kind.items()
+            for kind, by_node in sorted(self._of_kind.items())
         }
 
     def taken(self, node: str) -> dict[str, int]:
@@ -112,22 +133,8 @@ class DevicePlaces:
 
     def charge(self, kind: DeviceKind, count: int) -> dict[str, int]:
         """What a request for so many devices of a kind takes from the node, by resource."""
-        return {other.resource: count * number for other, number in self._displaced.get(kind, {kind: 1}).items()}
-
-    def _displaced_by(self, kind: DeviceKind) -> dict[DeviceKind, int]:
-        own = {place for places in self._of_kind[kind].values() for place in places}
-        found = {kind: 1}
-        for other, by_node in self._of_kind.items():
-            if other != kind:
-                shared = [
-                    self._most(place, devices)
-                    for places in by_node.values()
-                    for place, devices in places.items()
-                    if place in own
-                ]
-                if shared:
-                    found[other] = max(1, *shared)
-        return found
+        others = sorted(self._displaced.get(kind, {}).items())
+        return {kind.resource: count} | {other.resource: count * number for other, number in others}
 
     def _most(self, place: Place, devices: list[PublishedDevice], taken: Collection[DeviceId] = ()) -> int:
         """How many of the devices of a place can be taken at once, if the largest are taken first: whoever allocates
@@ -159,10 +166,3 @@ def _take(left: dict[tuple[str, str], int], device: PublishedDevice) -> None:
 
 def _counter_sets(device: PublishedDevice) -> list[str]:
     return sorted({counter_set for counter_set, _ in device.consumes})
-
-
-def _holds(selectors: Iterable[str], names: Mapping[str, object]) -> bool:
-    try:
-        return selects(selectors, names)
-    except CelError:
-        return False

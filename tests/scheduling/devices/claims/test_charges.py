@@ -189,6 +189,9 @@ class TestExtendedResources:
 
 class TestNodes:
     def on(self, rules: ClaimRules, name: str = "n1") -> tuple[dict[str, int], dict[str, int]]:
+        """What a node has, and others hold of it, once there is a workload for each template."""
+        for key in rules.objects.templates:
+            charge(rules, pod_spec(key.partition("/")[2]))
         node = rules.places.on_node(Node(name))
         return dict(node.allocatable), dict(node.foreign_usage)
 

@@ -1,0 +1,163 @@
+"""Makes the engine's records of workloads, and makes them again when what their claims are charged changes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduling.devices.claims.charges import ClaimsNotCounted
+from scheduling.devices.claims.evaluations import DeviceKind
+from scheduling.devices.claims.objects import DeviceObjects
+from scheduling.model.workload import Workload
+from scheduling.state.admission_state import WorkloadTracker
+from scheduling.state.state import State
+from scheduling.state.workload_info import QueueState, WorkloadInfo
+
+_MAX_UNUSED_KINDS: Final = 64
+"""How many kinds of devices are counted on the nodes although no known workload asks for them."""
+_MAX_TRIED: Final = 16
+"""How many workloads of a namespace are tried at a time after one asked for too many kinds of devices."""
+
+
+class WorkloadRecords:
+    """Records of workloads, charged for what their claims ask for."""
+
+    def __init__(self, state: State, tracker: WorkloadTracker) -> None:
+        self._state = state
+        self._tracker = tracker
+        self._uncounted: dict[str, dict[str, None]] = {}
+        """By namespace, the workloads whose claims could not be counted yet, and some that are known no more."""
+        self._counted: dict[str, None] = {}
+
+    def new(self, workload: Workload) -> WorkloadInfo:
+        """A new record of a workload, whose pods are completed with the cluster's defaults."""
+        state = self._state
+        info = WorkloadInfo(
+            workload,
+            state.configuration,
+            state.pod_defaults,
+            state.claims,
+            has_namespace_device_quota=state.fleet.quotas.limits(workload.namespace),
+            has_fixed_nodes=state.journal.is_open,
+        )
+        if isinstance(info.claim_refusal, ClaimsNotCounted):
+            self._uncounted.setdefault(workload.namespace, {})[info.key] = None
+        return info
+
+    def exchange(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
+        """Replace a workload's record and track the new one. A sticky workload stays sticky."""
+        state = self._state
+        cq = state.cluster_queues.get(before.cluster_queue)
+        sticky = cq is not None and cq.queue.sticky == before.key
+        self._tracker.untrack(before)
+        state.forget(before)
+        state.insert(info)
+        self._tracker.track(info)
+        if sticky and cq is not None and info.cluster_queue == cq.name and info.queue_state is not QueueState.RESERVING:
+            cq.queue.sticky = info.key
+
+    # -- claims --------------------------------------------------------------------------------------------------------
+
+    def set_device_objects(self, objects: DeviceObjects) -> None:
+        """Replace the device classes, published devices and claim templates. Workloads with claims get new requests;
+        those that wait may be tried again."""
+        state, before = self._state, self._state.claims.objects
+        if objects == before:
+            return
+        if (objects.classes, objects.pools, objects.taken) == (before.classes, before.pools, before.taken):
+            keys = objects.templates.keys() | before.templates.keys()
+            changed = {key for key in keys if objects.templates.get(key) != before.templates.get(key)}
+            if changed.isdisjoint(self._named_templates()):
+                state.claims.set_templates(objects)
+                return
+        self._count_all(objects)
+
+    def _count_all(self, objects: DeviceObjects) -> None:
+        state, classes = self._state, self._state.claims.objects.classes
+        users = dict(state.claim_users)
+        state.set_claims(objects)
+        if objects.classes != classes:  # they may serve extended resources now
+            users |= dict.fromkeys(info.key for info in state.workloads.values() if self._claims_devices(info))
+        for info in [state.workloads[key] for key in users]:
+            self._replace(info, self.new(info.current()))
+        state.set_devices_of_nodes()
+        self._charge_displaced(state.claims.take_new_kinds())
+
+    def _named_templates(self) -> set[str]:
+        """The claim templates that pods of known workloads name, as `namespace/name`."""
+        claims = self._state.claims
+        return {
+            name
+            for info in (self._state.workloads[key] for key in self._state.claim_users)
+            for name in claims.templates_of(info.workload.namespace, [each.pod_set for each in info.pod_sets])
+        }
+
+    def _claims_devices(self, info: WorkloadInfo) -> bool:
+        return self._state.claims.concerns([pod_set.pod_set for pod_set in info.pod_sets])
+
+    def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
+        self._state.clear_pauses((before.cluster_queue,))
+        self.exchange(before, info)
+        self._state.dirty_queues.add(info.cluster_queue)
+
+    def follow_device_kinds(self) -> None:
+        """Count the kinds of devices that are new on the nodes, and charge them to whoever holds devices of them."""
+        state = self._state
+        new = state.claims.take_new_kinds()
+        if not new:
+            return
+        unused = {kind for kind in state.claims.places.kinds if kind.selectors} - state.evaluations.used_kinds()
+        if len(unused) > _MAX_UNUSED_KINDS:
+            self._count_all(state.claims.objects)
+            return
+        state.set_devices_of_nodes()
+        self._charge_displaced(new)
+
+    def _charge_displaced(self, new: set[DeviceKind]) -> None:
+        """Make the records again that were made before these kinds of devices were known, and share devices."""
+        state = self._state
+        names = {kind.resource for kind in new}
+        sharing = state.claims.places.displaced_by(new) if new else set()
+        for info in [state.workloads[key] for key in state.claim_users] if new else ():
+            charged = {name for each in info.pod_sets for name in each.claimed.devices}
+            if not charged.isdisjoint(sharing):
+                again = self.new(info.current())
+                now = {name for each in again.pod_sets for name in each.claimed.devices}
+                if not names.isdisjoint(now - charged):
+                    self._replace(info, again)
+
+    def count_waiting_claims(self) -> None:
+        """Count claims that would have taken too much before. The namespace with the most steps left comes first."""
+        state = self._state
+        if not self._uncounted or state.journal.is_open:
+            return
+        for namespace in state.evaluations.by_steps_left(self._uncounted):
+            self._count_claims_of(namespace)
+        self.follow_device_kinds()
+
+    def _count_claims_of(self, namespace: str) -> None:
+        waiting = self._uncounted.pop(namespace)
+        first: dict[str, None] = {}
+        tried = 0
+        for key in list(waiting):
+            del waiting[key]
+            info = self._state.workloads.get(key)
+            if info is None or not isinstance(info.claim_refusal, ClaimsNotCounted):
+                continue
+            again = self.new(info.current())
+            refusal = again.claim_refusal
+            if str(refusal) != str(info.claim_refusal):
+                self._replace(info, again)
+                self._counted[key] = None
+            if isinstance(refusal, ClaimsNotCounted):
+                tried += 1
+                first = {key: None} if refusal.goes_on else {}
+                if refusal.goes_on or tried == _MAX_TRIED:
+                    break
+        left = first | waiting | self._uncounted.pop(namespace, {})
+        if left:
+            self._uncounted[namespace] = left
+
+    def take_counted(self) -> list[str]:
+        """The keys of workloads whose claims were counted, or refused for another reason, since the last call."""
+        found, self._counted = list(self._counted), {}
+        return found
