@@ -1,21 +1,33 @@
-"""What our rules decide where another scheduler has decided, beside what it did.
+"""What our rules decide where another scheduler has decided, asked at each of its decisions.
 
-A World of our own follows the one that repeats what the other scheduler did. At each comparison it hears what has
-changed since the last one but the decisions, our cycles decide, and then it takes over what the other one made of it.
-So each comparison starts from what is, and one difference makes no later ones; and who waits keeps what its queue
-remembers of it (the flavors that it has tried), as in the other scheduler.
+A World follows the other scheduler's workloads, change by change, in the order in which its cluster had them. A change
+that is a decision (quota given, or a preemption) is held back for a moment: our cycles run first, and are undone. So
+each question starts from what is, one difference makes no later ones, and nothing depends on when it is asked.
+
+A scheduler decides on what it has heard so far, and its decision is written a moment later. Where ours does not decide
+the same, it is asked again without the latest changes, one after the other.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
+from scheduling.model.decisions import CycleResult
 from scheduling.model.vocabulary import ConditionType, EvictionReason
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
+
+PATIENCE_SECONDS: Final = 5.0
+"""Ours would have decided, and the other scheduler has not for so long: it does not."""
+UNHEARD_SECONDS: Final = 5.0
+"""Changes that the other scheduler may not have heard of when it decided are at most so old."""
+_MAX_UNHEARD: Final = 64
+_MAX_NAMED: Final = 3
 
 
 class Verdict(StrEnum):
@@ -55,79 +67,227 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both choices about one workload."""
+    """Both choices about one workload. `unheard`: ours agrees without the so many latest changes."""
 
     workload: str
     uid: str
     verdict: Verdict
     theirs: Choice
     ours: Choice
+    unheard: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ShadowResult:
-    """`complete` is false where the time was over before our cycles came to rest: what they had not come to is left
-    out of the comparisons."""
+class _Change:
+    """How a workload was before something happened to it that the scheduler did not decide."""
 
-    comparisons: tuple[Comparison, ...]
-    complete: bool
+    key: str
+    was: Workload | None
+    at: float
+
+
+_WAITING: Final = Choice(Act.WAIT)
+_Choices = dict[str, Choice]
 
 
 class Shadow:
-    """Decides beside another scheduler. `world` is as that one's was when this began."""
+    """Decides beside another scheduler. `world` is as that one's is when this begins.
 
-    def __init__(self, world: World) -> None:
+    * go_on: asked between cycles; a question that it cuts short has no answer, and counts as `unfinished`.
+    """
+
+    def __init__(self, world: World, go_on: Callable[[], bool] = lambda: True) -> None:
         self._world = world
+        self._go_on = go_on
+        self._latest: deque[_Change] = deque(maxlen=_MAX_UNHEARD)
+        self._wanted: dict[str, tuple[float, Choice]] = {}
+        """Decisions that ours would make and the other scheduler has not made, and since when."""
+        self._told: dict[str, Choice] = {}
+        """Those of them that it does not make: each is told once."""
+        self.unfinished = 0
 
-    def compare(
-        self,
-        mirrored: World,
-        before: Mapping[str, Workload | None],
-        now: float,
-        go_on: Callable[[], bool] = lambda: True,
-    ) -> ShadowResult:
-        """Compare what became of workloads since `before` (None: it was not there) with what our cycles make of them.
-
-        `mirrored` is what the other scheduler made of it. `go_on` is asked between cycles.
-        """
-        theirs = {key: choice for key, was in before.items() if (choice := _their_choice(was, mirrored.workload(key)))}
-        self._hear(mirrored, before, theirs, now)
-        ours, complete = _our_choices(self._world, now, go_on)
-        found = tuple(_compared(mirrored, theirs, ours, complete))
-        decided = theirs.keys() | {key for key, choice in ours.items() if choice.act is not Act.WAIT}
-        for key in sorted(decided):
-            self._take_over(mirrored.workload(key), key, now)
-        return ShadowResult(found, complete)
-
-    def _hear(
-        self, mirrored: World, before: Mapping[str, Workload | None], theirs: Mapping[str, Choice], now: float
-    ) -> None:
-        """What has changed but was not decided: workloads that came, ended or were edited."""
-        changed = [(key, was, mirrored.workload(key)) for key, was in before.items()]
-        for key, _, is_now in changed:
-            if is_now is None:
-                self._world.finish_workload(key, now)
-        there = [(was, is_now) for _, was, is_now in changed if is_now is not None]
-        for was, is_now in sorted(there, key=lambda pair: (pair[1].created_at, pair[1].key)):
-            decided = theirs.get(is_now.key)
-            known = self._world.workload(is_now.key)
-            if decided is None:
-                if known is None or was is None or not _says_the_same(was, is_now):
-                    self._world.set_workload(is_now, now)
-            elif decided.act is Act.RESERVE and (known is None or known.holds_quota):
-                self._world.set_workload(_waiting(was, is_now), now)
-
-    def _take_over(self, theirs: Workload | None, key: str, now: float) -> None:
-        if theirs is None:
+    def take(self, key: str, workload: Workload | None, now: float) -> None:
+        """Take a workload as it is, or forget it (None), without a question."""
+        if workload is None:
             self._world.finish_workload(key, now)
-        elif self._world.workload(key) != theirs:
-            self._world.set_workload(theirs, now)
+        else:
+            self._world.set_workload(workload, now)
+
+    def hear(self, key: str, workload: Workload | None, now: float) -> list[Comparison]:
+        """The next change of a workload in the other scheduler's cluster; None: it has ended, or is gone."""
+        was = self._world.workload(key)
+        theirs = _their_choice(was, workload)
+        if theirs is None or workload is None:
+            self._note(key, was, workload, now)
+            return []
+        if was is None or (theirs.act is Act.RESERVE and was.holds_quota):
+            self.take(key, _waiting(workload), now)
+        found = self._ask(key, workload.uid, theirs, now)
+        self._latest.append(_Change(key, self._world.workload(key), now))
+        self.take(key, workload, now)
+        self._settle(now)
+        self._wanted.pop(key, None)
+        self._told.pop(key, None)
+        return found
+
+    def rest(self, now: float) -> list[Comparison]:
+        """Nothing has changed until now: what ours would decide for long is a difference."""
+        self._world.advance(now)
+        choices, _ = self._our_choices(now)
+        return self._missed(choices, now)
+
+    def _note(self, key: str, was: Workload | None, workload: Workload | None, now: float) -> None:
+        """Something happened that was not decided: a workload came, ended, stopped or was edited."""
+        if was is workload is None or (was is not None and workload is not None and _says_the_same(was, workload)):
+            return
+        if was is None or workload is None or _counts_for(was) != _counts_for(workload):
+            self._latest.append(_Change(key, was, now))
+        self.take(key, workload, now)
+        self._settle(now)
+
+    def _ask(self, key: str, uid: str, theirs: Choice, now: float) -> list[Comparison]:
+        """Would ours have decided this, now? Or before it had heard of the latest changes?"""
+        self._world.advance(now)
+        choices, complete = self._our_choices(now)
+        missed = [found for found in self._missed(choices, now) if found.workload != key]
+        if key not in choices and not complete:
+            self.unfinished += 1
+            return missed
+        verdict = _verdict(theirs, choices.get(key, _WAITING))
+        if verdict is Verdict.AGREE:
+            return [*missed, Comparison(key, uid, verdict, theirs, choices[key])]
+        for unheard, ours in self._earlier(key, now):
+            if _verdict(theirs, ours) is Verdict.AGREE:
+                return [*missed, Comparison(key, uid, Verdict.AGREE, theirs, ours, unheard)]
+        return [*missed, Comparison(key, uid, verdict, theirs, self._explained(key, choices))]
+
+    def _earlier(self, key: str, now: float) -> Iterator[tuple[int, Choice]]:
+        """Our choice about the workload if it were tried anew, without the latest changes: none, one, two ..."""
+        yield 0, self._without((), key, now)
+        unheard: list[_Change] = []
+        for change in reversed(self._latest):
+            if change.key == key or now - change.at > UNHEARD_SECONDS or not self._go_on():
+                return
+            unheard.append(change)
+            yield len(unheard), self._without(unheard, key, now)
+
+    def _without(self, unheard: list[_Change] | tuple[()], key: str, now: float) -> Choice:
+        point = self._world.savepoint()
+        for change in unheard:
+            self.take(change.key, change.was, now)
+        workload = self._world.workload(key)
+        if workload is not None and not workload.holds_quota:
+            self._world.delete_workload(key)
+            self._world.set_workload(workload, now)
+        choices: _Choices = {}
+        for result in cycles_until_rest(self._world, now):
+            self._note_choices(result, choices)
+            if choices.get(key, _WAITING).act is not Act.WAIT or not self._go_on():
+                break
+        self._world.undo(point)
+        return choices.get(key, _WAITING)
+
+    def _our_choices(self, now: float) -> tuple[_Choices, bool]:
+        """What our cycles make of each workload now, and whether they came to rest. All is undone."""
+        found: _Choices = {}
+        point = self._world.savepoint()
+        for result in cycles_until_rest(self._world, now):
+            self._note_choices(result, found)
+            if not self._go_on():
+                break
+        else:
+            self._world.undo(point)
+            return found, True
+        self._world.undo(point)
+        return found, False
+
+    def _settle(self, now: float) -> None:
+        """Run our cycles up to the first one that decides something, which is undone: queues remember of who waits
+        that it was tried, as the other scheduler's do."""
+        point = self._world.savepoint()
+        for result in cycles_until_rest(self._world, now):
+            if result.decided or not self._go_on():
+                break
+            self._world.commit(point)
+            point = self._world.savepoint()
+        self._world.undo(point)
+
+    def _note_choices(self, result: CycleResult, found: _Choices) -> None:
+        """Preempted workloads do not stop meanwhile: who gets their quota is the next question."""
+        for said in result.outcomes:
+            if found.get(said.workload, _WAITING).act is Act.WAIT:
+                found[said.workload] = Choice(Act.WAIT, said.cluster_queue, (), str(said.reason), said.message)
+        for admission in result.admissions:
+            if not admission.second_pass:
+                found[admission.workload] = self._reserved(admission.workload, admission.cluster_queue)
+        for victim in result.preemptions:
+            choice = Choice(Act.PREEMPT, victim.cluster_queue, (), str(victim.reason), victim.message)
+            found.setdefault(victim.workload, choice)
+
+    def _reserved(self, key: str, cluster_queue: str) -> Choice:
+        workload = self._world.workload(key)
+        condition = workload.condition(ConditionType.QUOTA_RESERVED) if workload else None
+        admission = (workload.admission if workload else None) or Admission(cluster_queue, ())
+        message = condition.message if condition else ""
+        return _reservation(cluster_queue, admission.pod_set_assignments, "QuotaReserved", message)
+
+    def _missed(self, choices: Mapping[str, Choice], now: float) -> list[Comparison]:
+        """What ours has wanted for long, and is wanted still."""
+        wanted = {key: choice for key, choice in choices.items() if choice.act is not Act.WAIT}
+        since = {key: at for key, (at, choice) in self._wanted.items()}
+        self._wanted = {key: (since.get(key, now), choice) for key, choice in wanted.items()}
+        self._told = {key: choice for key, choice in self._told.items() if key in wanted}
+        found = []
+        for key, (at, choice) in self._wanted.items():
+            workload = self._world.workload(key)
+            told = self._told.get(key)
+            if now - at < PATIENCE_SECONDS or workload is None or (told is not None and told.what == choice.what):
+                continue
+            self._told[key] = choice
+            found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, _left(workload), choice))
+        return found
+
+    def _explained(self, key: str, choices: Mapping[str, Choice]) -> Choice:
+        """Our choice with its reason, where it is to wait: the words of an earlier cycle, and the workloads that would
+        get quota before it."""
+        ours = choices.get(key)
+        workload = self._world.workload(key)
+        if ours is None:
+            ours = _WAITING if workload is None else _left(workload)
+        first = [each for each, choice in choices.items() if choice.act is Act.RESERVE and each != key]
+        if ours.act is not Act.WAIT or not first:
+            return ours
+        names = ", ".join(first[:_MAX_NAMED]) + (f" and {len(first) - _MAX_NAMED} more" if first[_MAX_NAMED:] else "")
+        return replace(ours, message=f"{ours.message} (quota first to {names})".strip())
+
+
+def cycles_until_rest(world: World, now: float) -> Iterator[CycleResult]:
+    """Cycles until a whole run of them changes nothing. One run ends at a workload that has flavors left to try; the
+    next one tries them, as a scheduler that never stops does."""
+    waiting: set[str] = set()
+    while True:
+        tried: set[str] = set()
+        for result in run_until_idle(world, now):
+            yield result
+            tried.update(said.workload for said in result.outcomes)
+            if result.decided:
+                waiting.clear()
+        if tried <= waiting:
+            return
+        waiting |= tried
+
+
+def _counts_for(workload: Workload) -> tuple[object, ...]:
+    """How decisions about others see a workload: what it holds or asks for, and where it waits."""
+    asked = workload.queue_name, workload.pod_sets, workload.priority, workload.active, workload.requeue_state
+    held = workload.admission, workload.holds_quota, workload.is_true(ConditionType.EVICTED)
+    return (*asked, *held, workload.reclaimable_pods)
 
 
 def _says_the_same(was: Workload, is_now: Workload) -> bool:
     """Whether only the reasons changed for which a workload waits: they are the other scheduler's words."""
     if was.holds_quota or is_now.holds_quota:
-        return False
+        return was == is_now
     return _without_reasons(was) == _without_reasons(is_now)
 
 
@@ -161,47 +321,9 @@ def _since(workload: Workload) -> float:
     return condition.last_transition_time if condition else 0.0
 
 
-def _waiting(was: Workload | None, is_now: Workload) -> Workload:
+def _waiting(workload: Workload) -> Workload:
     """A workload that got quota, as it waited before that."""
-    before = was if was is not None and not was.holds_quota else None
-    return replace(
-        is_now,
-        admission=None,
-        placement=None,
-        conditions=before.conditions if before else {},
-        requeue_state=before.requeue_state if before else None,
-        admission_checks=before.admission_checks if before else (),
-    )
-
-
-def _our_choices(world: World, now: float, go_on: Callable[[], bool]) -> tuple[dict[str, Choice], bool]:
-    """What our cycles make of each workload. A preempted workload has stopped by the next cycle."""
-    found: dict[str, Choice] = {}
-    for result in run_until_idle(world, now):
-        for said in result.outcomes:
-            if found.get(said.workload, _WAITING).act is Act.WAIT:
-                found[said.workload] = Choice(Act.WAIT, said.cluster_queue, (), str(said.reason), said.message)
-        for admission in result.admissions:
-            if not admission.second_pass:
-                reserved = world.workload(admission.workload)
-                admitted = reserved.admission if reserved else None
-                pod_sets = (admitted or Admission(admission.cluster_queue, admission.pod_sets)).pod_set_assignments
-                message = admission.message
-                found[admission.workload] = _reservation(admission.cluster_queue, pod_sets, "QuotaReserved", message)
-        for victim in result.preemptions:
-            held_before = found.pop(victim.workload, _WAITING).act is not Act.RESERVE
-            if held_before:
-                choice = Choice(Act.PREEMPT, victim.cluster_queue, (), str(victim.reason), victim.message)
-                found[victim.workload] = choice
-        stopped = [each.workload for each in result.preemptions] + [each.workload for each in result.evictions]
-        for key in stopped:
-            world.release_workload(key, now)
-        if not go_on():
-            return found, False
-    return found, True
-
-
-_WAITING = Choice(Act.WAIT)
+    return replace(workload, admission=None, placement=None, conditions={}, admission_checks=())
 
 
 def _reservation(queue: str, pod_sets: tuple[PodSetAssignment, ...], reason: str, message: str) -> Choice:
@@ -209,40 +331,18 @@ def _reservation(queue: str, pod_sets: tuple[PodSetAssignment, ...], reason: str
     return Choice(Act.RESERVE, queue, flavors, reason, message)
 
 
-def _compared(
-    world: World, theirs: Mapping[str, Choice], ours: Mapping[str, Choice], complete: bool
-) -> Iterator[Comparison]:
-    for key in sorted(theirs.keys() | ours.keys()):
-        workload = world.workload(key)
-        if workload is None:
-            continue
-        their, our = theirs.get(key), ours.get(key)
-        if our is None and not complete:
-            continue
-        if our is None:
-            our = _WAITING if their is None or their.act is Act.RESERVE else Choice(Act.RESERVE)
-        if their is None:
-            their = _left(workload)
-        verdict = _verdict(their, our)
-        if verdict is not None:
-            yield Comparison(key, workload.uid, verdict, their, our)
-
-
 def _left(workload: Workload) -> Choice:
-    """What it means that the other scheduler decided nothing: it left the workload where it was."""
+    """What it means that a scheduler decided nothing: it left the workload where it was."""
     if workload.holds_quota and workload.admission is not None:
         return _reservation(workload.admission.cluster_queue, workload.admission.pod_set_assignments, "", "")
     condition = workload.condition(ConditionType.QUOTA_RESERVED)
     return Choice(Act.WAIT, "", (), str(condition.reason), condition.message) if condition else _WAITING
 
 
-def _verdict(their: Choice, our: Choice) -> Verdict | None:
-    """None where neither decided anything."""
-    if their.act is our.act is Act.WAIT:
-        return None
+def _verdict(their: Choice, our: Choice) -> Verdict:
+    """How a decision of theirs compares with our choice."""
     if their.what == our.what:
         return Verdict.AGREE
     if their.act is our.act:
         return Verdict.OTHER_FLAVORS if their.act is Act.RESERVE else Verdict.AGREE
-    moved_by_us = {(Act.WAIT, Act.RESERVE), (Act.RESERVE, Act.PREEMPT)}
-    return Verdict.ONLY_OURS if (their.act, our.act) in moved_by_us else Verdict.ONLY_THEIRS
+    return Verdict.ONLY_THEIRS

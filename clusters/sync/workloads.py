@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from django.db import DataError, transaction
 
 from accounts.exceptions import ManifestErrors
-from accounts.models import Cluster
+from accounts.models import Cluster, ClusterMode
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.sync.ownership import Ownership, owner_uids
 from clusters.sync.present import name_key, present, uid_of
 from queues.manifests.workload_object import read_workload
 from queues.manifests.workload_status import read_workload_status
-from queues.services.mirror.workloads import MirroredWorkload, forget_workloads, keep_workloads, store_workloads
+from queues.services.mirror.workloads import (
+    MirroredWorkload,
+    forget_workloads,
+    keep_workloads,
+    note_changes,
+    store_workloads,
+)
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 
 _log = logging.getLogger(__name__)
@@ -32,9 +38,14 @@ class WorkloadSync:
         self._ownership = ownership
         self._versions: dict[str, str] = {}
         """uid -> the resourceVersion that is stored."""
+        self._heard: dict[str, tuple[str, str, str]] = {}
+        """uid -> namespace, name and the resourceVersion that was heard of last."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Takes in lists and changes, in the order in which they came."""
+        changes = [change for item in items for change in self._changes(item)]
+        if changes and self._cluster.mode == ClusterMode.SHADOW:
+            note_changes(self._cluster, changes, now)
         found = present(items, uid_of)
         for uid in found.gone:
             self._forget(uid)
@@ -45,6 +56,26 @@ class WorkloadSync:
             keep_workloads(self._cluster, [uuid.UUID(uid) for uid in found.objects])
         news = [each for each in found.objects.values() if self._versions.get(uid_of(each)) != _version(each)]
         self._store([(each, read) for each in news if (read := self._read(each)) is not None])
+
+    def _changes(self, item: Listing | WatchEvent) -> Iterator[tuple[str, str, JsonObject | None]]:
+        """What a list or an event says that is new, in the order of the cluster."""
+        if isinstance(item, WatchEvent):
+            listed = [item.object] if item.type != "DELETED" else []
+            gone = [uid_of(item.object)] if item.type == "DELETED" else []
+        else:
+            listed = sorted(item.items, key=_order)
+            gone = [*(self._heard.keys() - {uid_of(each) for each in listed})]
+        for uid in gone:
+            if uid in self._heard:
+                namespace, name, _ = self._heard.pop(uid)
+                yield namespace, name, None
+        for obj in listed:
+            metadata, uid = obj["metadata"], uid_of(obj)
+            heard = (metadata["namespace"], metadata["name"], _version(obj))
+            if self._heard.get(uid) != heard:
+                self._heard[uid] = heard
+                kept = {key: value for key, value in metadata.items() if key != "managedFields"}
+                yield heard[0], heard[1], {**obj, "metadata": kept}
 
     def _forget(self, uid: str) -> None:
         self._versions.pop(uid, None)
@@ -92,6 +123,12 @@ class WorkloadSync:
 
 def _version(obj: JsonObject) -> str:
     return str(obj["metadata"]["resourceVersion"])
+
+
+def _order(obj: JsonObject) -> tuple[int, str]:
+    """Versions grow with time; they are numbers, wherever they can be compared."""
+    version = _version(obj)
+    return (int(version) if version.isdecimal() else 0), version
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -3,6 +3,7 @@
 from queues.models.cluster_object import ClusterObject
 from queues.models.cluster_queue import ClusterQueue, Cohort, LocalQueue
 from queues.models.job import Job
+from queues.models.mirrored_change import MirroredChange
 from queues.models.multikueue import MultiKueueCluster, MultiKueueConfig
 from queues.models.namespace_limits import LimitRange, ResourceQuota, RuntimeClass
 from queues.models.priority import PriorityClass, WorkloadPriorityClass
@@ -21,6 +22,7 @@ __all__ = [
     "Job",
     "LimitRange",
     "LocalQueue",
+    "MirroredChange",
     "MultiKueueCluster",
     "MultiKueueConfig",
     "Pod",

@@ -5,7 +5,7 @@ What the other scheduler did is read off its workloads as they change, and goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from accounts.models import Cluster, ClusterMode
 from accounts.transactions import unnoticed_transaction
@@ -59,16 +59,16 @@ class Observer(Engine):
         preempted = sum(found.action == DecisionKind.PREEMPT for found in decisions)
         return Run(1, 0, admitted, preempted, 0, len(changes.ids) >= LIMIT)
 
-    def _decide_beside(self, changes: Changes, before: Mapping[str, Workload | None], now: float) -> None:
-        """In mode shadow: let our own cycles decide too, once the other scheduler has come to rest."""
+    def _decide_beside(self, changes: Changes, workloads: Iterable[str], now: float) -> None:
+        """In mode shadow: ask our own cycles at each decision of the other scheduler."""
         if not self._decides_beside:
             self._shadow = None
         elif self._shadow is None:
             self._shadow = ShadowFollower(Cluster.objects.get(pk=self.cluster_id), now)
         else:
             if changes:
-                self._shadow.note(changes, before, now)
-            self._shadow.compare_if_due(self.world, now)
+                self._shadow.note(changes, workloads, now)
+            self._shadow.follow(self.world, now)
 
     def _log_of(self, decisions: list[DecisionRow]) -> Batch:
         return Batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, decisions=decisions)

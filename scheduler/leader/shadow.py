@@ -1,53 +1,57 @@
-"""Mode shadow: when the other scheduler has come to rest, ours decides what that one did, and both are compared."""
+"""Mode shadow: each decision of the other scheduler is asked of our rules, in the order in which they were made."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from django.db.models import F
+from django.db.models import F, Max
 
 from accounts.models import Cluster
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
+from queues.models import MirroredChange
 from scheduler.models import ShadowCount, ShadowDifference
 from scheduler.store.changes import Changes
 from scheduler.store.configuration import cluster_configuration
-from scheduler.store.row_index import RowIndex
+from scheduler.store.row_index import RowIndex, as_the_world_sees_it
+from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
-from scheduling.shadow import Act, Choice, Comparison, Shadow, ShadowResult, Verdict
+from scheduling.shadow import Act, Choice, Comparison, Shadow, Verdict
+from scheduling.simulator.workload_manifest import read_workload
 from scheduling.world import World
 
-REST_SECONDS: Final = 3.0
-"""Without a change for so long, the other scheduler has decided all that it could."""
-MAX_WAIT_SECONDS: Final = 30.0
-"""A cluster that never rests is compared so often."""
 _MAX_SECONDS: Final = 1.0
-"""Our cycles take no longer: other clusters wait for this process."""
+"""Our cycles take no longer: other clusters wait for this process. A question takes no longer either."""
+_REST_SECONDS: Final = 1.0
+"""How often a cluster in which nothing happens is asked for decisions that it does not make."""
+_BATCH: Final = 500
 
 
 class ShadowFollower:
-    """Our own World beside the mirrored one, what has changed since the last comparison, and the next one.
+    """Our own World, which follows the other scheduler change by change.
 
-    Make it where the mirrored World has just caught up with the rows: both begin alike.
+    Make it where the rows say how the cluster is: what has changed since then is in `MirroredChange`.
     """
 
-    def __init__(self, cluster: Cluster, now: float) -> None:
+    def __init__(self, cluster: Cluster, now: float, steady: Callable[[], float] = time.monotonic) -> None:
         self._cluster_id = cluster.pk
+        self._steady = steady
+        self._deadline = 0.0
         self._world = World()
         self._rows = RowIndex(cluster.pk, self._world)
-        self._shadow = Shadow(self._world)
-        self._before: dict[str, Workload | None] = {}
-        self._first_at: float | None = now
-        self._last_at = now
-        self._told: dict[str, tuple[object, ...]] = {}
-        """Workloads that we would start and the other scheduler leaves, and how: told once."""
+        self._shadow = Shadow(self._world, lambda: self._steady() < self._deadline)
+        self._placed: dict[str, None] = {}
+        """Workloads whose pods may lie elsewhere by now."""
+        self._rested_at = now
         self.configure(cluster, now)
+        self._read = self._changes().aggregate(last=Max("id"))["last"] or 0
         self._rows.load(now)
         self._world.advance(now)
+        self.forget()
 
     def configure(self, cluster: Cluster, now: float) -> None:
         """The cluster's own settings, which decide how all else is read."""
@@ -59,53 +63,83 @@ class ShadowFollower:
         self._world.set_vendors(self._rows.vendors)
         self._world.set_placement_policies(*configured_policies(settings))
 
-    def note(self, changes: Changes, before: Mapping[str, Workload | None], now: float) -> None:
-        """Something has changed; `before` is how the workloads that changed were."""
+    def note(self, changes: Changes, workloads: Iterable[str], now: float) -> None:
+        """Rows have changed: queues, nodes and settings count at once, the named workloads for where their pods lie."""
         others = {kind: rows for kind, rows in changes.by_kind.items() if kind not in ("workload", "cluster")}
         self._rows.apply(Changes(changes.configuration_generation, (), others), now)
-        for key, workload in before.items():
-            self._before.setdefault(key, workload)
-        self._first_at = now if self._first_at is None else self._first_at
-        self._last_at = now
+        self._placed.update(dict.fromkeys(workloads))
 
-    def compare_if_due(self, mirrored: World, now: float) -> ShadowResult | None:
-        """Compare and store, if the other scheduler rests or has been busy for long."""
-        if self._first_at is None:
-            return None
-        if now - self._last_at < REST_SECONDS and now - self._first_at < MAX_WAIT_SECONDS:
-            return None
-        deadline = time.monotonic() + _MAX_SECONDS
-        self._world.advance(now)
-        result = self._shadow.compare(mirrored, self._before, now, lambda: time.monotonic() < deadline)
-        self._before, self._first_at = {}, None
-        self._store(result, datetime.fromtimestamp(now, UTC))
-        return result
+    def follow(self, mirrored: World, now: float) -> list[Comparison]:
+        """Ask what has been decided since, store how it compares, and return that."""
+        end = self._steady() + _MAX_SECONDS
+        before = self._shadow.unfinished
+        found: list[Comparison] = []
+        changes = list(self._changes().filter(id__gt=self._read).order_by("id")[:_BATCH])
+        for change in changes:
+            if self._steady() >= end:
+                break
+            self._deadline = self._steady() + _MAX_SECONDS
+            key = f"{change.namespace}/{change.name}"
+            found += self._shadow.hear(key, self._workload(key, change.manifest), now)
+            self._read = change.pk
+        if changes:
+            self.forget()
+        else:
+            self._place(mirrored, now)
+            if now - self._rested_at >= _REST_SECONDS:
+                self._rested_at = now
+                self._deadline = self._steady() + _MAX_SECONDS
+                found += self._shadow.rest(now)
+        self._store(found, self._shadow.unfinished - before, datetime.fromtimestamp(now, UTC))
+        return found
 
-    def _store(self, result: ShadowResult, at: datetime) -> None:
-        news = [found for found in result.comparisons if self._is_news(found)]
-        ours = {found.workload: found.ours.what for found in result.comparisons if found.verdict is Verdict.ONLY_OURS}
-        self._told = ours if result.complete else self._told | ours
+    def forget(self) -> None:
+        """Forget the changes that were heard."""
+        self._changes().filter(id__lte=self._read).delete()
+
+    def _changes(self) -> Any:
+        return MirroredChange.objects.filter(cluster_id=self._cluster_id)
+
+    def _workload(self, key: str, manifest: Mapping[str, Any] | None) -> Workload | None:
+        """As the object says; where its pods lie is known from the rows alone."""
+        if manifest is None:
+            return None
+        read = self._world.configuration.features.counted(read_workload(manifest))
+        if read.is_true(ConditionType.FINISHED):
+            return None
+        known = self._world.workload(key)
+        if known is not None and known.holds_quota and read.holds_quota:
+            read = replace(read, placement=known.placement)
+        return as_the_world_sees_it(read)
+
+    def _place(self, mirrored: World, now: float) -> None:
+        for key in self._placed:
+            known, found = self._world.workload(key), mirrored.workload(key)
+            if known is None or found is None or not (known.holds_quota and found.holds_quota):
+                continue
+            if known.placement != found.placement:
+                self._shadow.take(key, replace(known, placement=found.placement), now)
+        self._placed.clear()
+
+    def _store(self, found: Sequence[Comparison], unfinished: int, at: datetime) -> None:
         ShadowDifference.objects.bulk_create(
-            _row(self._cluster_id, found, at) for found in news if found.verdict is not Verdict.AGREE
+            _row(self._cluster_id, each, at) for each in found if each.verdict is not Verdict.AGREE
         )
-        if news or not result.complete:
-            self._count(news, at, complete=result.complete)
+        if found or unfinished:
+            self._count(found, unfinished, at)
 
-    def _is_news(self, found: Comparison) -> bool:
-        return found.verdict is not Verdict.ONLY_OURS or self._told.get(found.workload) != found.ours.what
-
-    def _count(self, news: Sequence[Comparison], at: datetime, *, complete: bool) -> None:
+    def _count(self, found: Sequence[Comparison], unfinished: int, at: datetime) -> None:
         # Where one preempts what the other keeps, keeping is no reservation.
-        started = [found for found in news if Act.PREEMPT not in (found.theirs.act, found.ours.act)]
-        agreed = sum(found.verdict is Verdict.AGREE for found in news)
+        started = [each for each in found if Act.PREEMPT not in (each.theirs.act, each.ours.act)]
+        agreed = sum(each.verdict is Verdict.AGREE for each in found)
         counts = {
             "agreed": agreed,
-            "differed": len(news) - agreed,
-            "their_reservations": sum(found.theirs.act is Act.RESERVE for found in started),
-            "our_reservations": sum(found.ours.act is Act.RESERVE for found in started),
-            "their_preemptions": sum(found.theirs.act is Act.PREEMPT for found in news),
-            "our_preemptions": sum(found.ours.act is Act.PREEMPT for found in news),
-            "unfinished": int(not complete),
+            "differed": len(found) - agreed,
+            "their_reservations": sum(each.theirs.act is Act.RESERVE for each in started),
+            "our_reservations": sum(each.ours.act is Act.RESERVE for each in started),
+            "their_preemptions": sum(each.theirs.act is Act.PREEMPT for each in found),
+            "our_preemptions": sum(each.ours.act is Act.PREEMPT for each in found),
+            "unfinished": unfinished,
         }
         minute = at.replace(second=0, microsecond=0)
         row, _ = ShadowCount.objects.get_or_create(cluster_id=self._cluster_id, at=minute)

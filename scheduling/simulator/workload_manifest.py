@@ -6,8 +6,9 @@ malformed one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
 from scheduling.model.pod import PodTemplate
@@ -18,8 +19,14 @@ from scheduling.model.topology_encoding import decode
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
+ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
+ALLOWED_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 REPLACED_SLICE = "kueue.x-k8s.io/workload-slice-replacement-for"
 IS_GROUP_WORKLOAD = "kueue.x-k8s.io/is-group-workload"
+
+_CONDITIONS: Final = frozenset(ConditionType)
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 Manifest = Mapping[str, Any]
 
@@ -27,6 +34,7 @@ Manifest = Mapping[str, Any]
 def read_workload(manifest: Manifest) -> Workload:
     """A Workload with its status."""
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
+    annotations = metadata.get("annotations") or {}
     admission = status.get("admission")
     requeue = status.get("requeueState")
     return Workload(
@@ -38,7 +46,7 @@ def read_workload(manifest: Manifest) -> Workload:
         priority=spec.get("priority") or 0,
         active=spec.get("active", True),
         created_at=parse_rfc3339(metadata["creationTimestamp"]),
-        conditions={c.type: c for c in map(_read_condition, status.get("conditions") or ())},
+        conditions={c.type: c for c in map(_read_condition, _known(status.get("conditions") or ()))},
         admission=_read_admission(admission) if admission else None,
         requeue_state=_read_requeue_state(requeue) if requeue is not None else None,
         reclaimable_pods={entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()},
@@ -46,9 +54,26 @@ def read_workload(manifest: Manifest) -> Workload:
         maximum_execution_time_seconds=spec.get("maximumExecutionTimeSeconds"),
         closed_preemption_gates=_closed_gates(spec, status),
         unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
-        replaces=(metadata.get("annotations") or {}).get(REPLACED_SLICE),
+        replaces=annotations.get(REPLACED_SLICE),
+        priority_boost=_number(annotations.get(PRIORITY_BOOST)),
+        admission_gates=_words(annotations.get(ADMISSION_GATES)),
+        allowed_flavors=_words(annotations.get(ALLOWED_FLAVORS)),
         single_pod=_is_single_pod(metadata),
     )
+
+
+def _known(conditions: Iterable[Manifest]) -> Iterable[Manifest]:
+    """A newer Kueue may have other conditions besides."""
+    return (condition for condition in conditions if condition["type"] in _CONDITIONS)
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip()) if text else ()
+
+
+def _number(text: str | None) -> int:
+    """A number that an annotation gives. One that Kueue's webhook would have refused counts for nothing."""
+    return int(text) if text and _WHOLE_NUMBER.fullmatch(text) else 0
 
 
 def _is_single_pod(metadata: Manifest) -> bool:

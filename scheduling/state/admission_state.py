@@ -87,7 +87,9 @@ class WorkloadTracker:
     def replace_inadmissible(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
         """Replace an inadmissible workload by a new version if nothing changed that could admit it. False otherwise."""
         state = self._state
-        if before.queue_state is not QueueState.INADMISSIBLE or _reactivates(before.workload, info.workload):
+        if before.queue_state is not QueueState.INADMISSIBLE or info.workload.holds_quota:
+            return False
+        if _reactivates(before.workload, info.workload):
             return False
         cq = self._queue_for(info)
         if cq is None or cq.name != before.cluster_queue:

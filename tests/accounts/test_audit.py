@@ -374,6 +374,7 @@ UNRECORDED = {
     "gpus_containersample": "measured",
     "gpus_deviceallocation": "decided, or found in the cluster",
     "gpus_devicesample": "measured",
+    "queues_mirroredchange": "what another scheduler did, until the shadow has heard it",
     **dict.fromkeys(
         (
             "history_countsample",

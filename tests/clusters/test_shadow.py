@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+import operator
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,17 +14,19 @@ from typing import Any
 import pytest
 
 from accounts.models import ClusterMode
-from clusters.client import ClusterClient, JsonObject, Kind, Listing
+from clusters.client import ClusterClient, JsonObject, Kind, Listing, WatchEvent
+from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.sync.watcher import Watcher
+from queues.models import MirroredChange
 from queues.services.admission_rows import write_topology_assignment
 from scheduler.leader.observer import Observer
-from scheduler.leader.shadow import REST_SECONDS
 from scheduler.models import ShadowCount, ShadowDifference
 from scheduling.model.quantity import format_amount
 from scheduling.model.times import rfc3339
 from scheduling.model.workload import Workload
-from scheduling.simulator.simulator import EPOCH, build_simulator
-from tests.clusters.kueue_cluster import KueueCluster
+from scheduling.simulator.simulator import EPOCH
+from tests.clusters.kueue_cluster import PENDING, KueueCluster, admitted, condition, configure, workload
+from tests.scheduling.other_scheduler import OtherScheduler
 from tests.simulated_cluster import ServerThread, make_simulated
 from tests.users import client_of, make_user
 
@@ -86,16 +90,17 @@ class _AsRecorded:
         found = self._client.list(kind, namespace, **selectors)
         if kind.kind != "Workload":
             return found
-        return Listing(tuple(self._recorded(each) for each in found.items), found.resource_version)
+        return Listing(tuple(self.recorded(each) for each in found.items), found.resource_version)
 
-    def _recorded(self, obj: JsonObject) -> JsonObject:
+    def recorded(self, obj: JsonObject) -> JsonObject:
         recorded = self._metadata.get(obj["metadata"]["name"], {})
         kept = {key: recorded[key] for key in ("uid", "creationTimestamp") if key in recorded}
         return {**obj, "metadata": {**obj["metadata"], **kept}}
 
 
 class Replay:
-    """A recorded scenario as a live cluster: at each instant Kueue's objects become what Kueue made of them."""
+    """A recorded scenario as a live cluster: the watcher hears each change of Kueue's Workloads, and all of an instant
+    at once."""
 
     def __init__(self, server: ServerThread, found: JsonObject) -> None:
         self.kueue = KueueCluster(server, mode=ClusterMode.SHADOW)
@@ -105,37 +110,38 @@ class Replay:
         self.manifests = {
             f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in found["workloads"]
         }
-        client: Any = _AsRecorded(self.kueue.client, self.manifests.values())
+        self._client = _AsRecorded(self.kueue.client, self.manifests.values())
+        client: Any = self._client
         self.kueue.watcher = Watcher(self.kueue.cluster, client, clock=self.kueue.now)
-        self.simulator = build_simulator(found)
-        self._written: dict[str, Workload] = {}
-        self._now = float(EPOCH)
+        self._instants = itertools.groupby(OtherScheduler(found).changes(), key=operator.itemgetter(0))
+        self._now = EPOCH
         self._later = 0.0
+        self._last: dict[str, JsonObject] = {}
         self.kueue.observer = Observer(self.kueue.cluster, "test", clock=lambda: self._now + self._later)
+        self.kueue.look()
+        self.kueue.observer.run()  # it begins beside the rows as they are
 
     def run(self, *, instants: int) -> None:
-        self._look()
-        for seconds, _ in zip(self.simulator.instants(), range(instants), strict=False):
-            self._now = EPOCH + seconds
-            self._write()
-            self._look()
+        for self._now, changes in itertools.islice(self._instants, instants):  # noqa: B020  # the clock reads it
+            self.hear(*(self._written(key, workload) for _, key, workload in changes))
 
-    def _write(self) -> None:
-        for key, manifest in self.manifests.items():
-            workload, written = self.simulator.world.workload(key), self._written.get(key)
-            if workload == written:
-                continue
-            if workload is None:
-                self.kueue.delete(manifest)
-                del self._written[key]
-                continue
-            self.kueue.write({**manifest, "status": status_of(workload)})
-            self._written[key] = workload
+    def _written(self, key: str, workload: Workload | None) -> WatchEvent:
+        manifest = self.manifests[key]
+        if workload is None:
+            self.kueue.delete(manifest)
+            return WatchEvent("DELETED", self._last.pop(key))
+        return self.write({**manifest, "status": status_of(workload)})
 
-    def _look(self) -> None:
-        """Everything of this instant is heard, and some seconds later, as nothing more comes, both are compared."""
-        self.kueue.watcher.resync()
-        for later in (0.0, REST_SECONDS):
+    def write(self, manifest: JsonObject) -> WatchEvent:
+        found = self._client.recorded(self.kueue.write(manifest))
+        self._last[f"{found['metadata']['namespace']}/{found['metadata']['name']}"] = found
+        return WatchEvent("MODIFIED", found)
+
+    def hear(self, *events: WatchEvent) -> None:
+        """All of it in one batch; and once more a moment later, when nothing has changed."""
+        (kind, *_) = KUEUE_KINDS["Workload"]
+        self.kueue.watcher.apply([(kind, event) for event in events])
+        for later in (0.0, 0.9):
             self._later = later
             self.kueue.observer.run()
 
@@ -165,8 +171,7 @@ def test_a_difference_is_shown_with_both_reasons(server: ServerThread) -> None:
     condition = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "by magic"}
     admission = {"clusterQueue": local["spec"]["clusterQueue"], "podSetAssignments": [given]}
     status = {"conditions": [{**condition, "lastTransitionTime": at}], "admission": admission}
-    replay.kueue.write({**made, "status": status})
-    replay._look()
+    replay.hear(replay.write({**made, "status": status}))
     difference = ShadowDifference.objects.get()
     assert (difference.workload_name, difference.verdict) == ("impossible", "OnlyTheirs")
     assert (difference.theirs["act"], difference.theirs["message"]) == ("Reserve", "by magic")
@@ -183,3 +188,25 @@ def test_a_difference_is_shown_with_both_reasons(server: ServerThread) -> None:
     assert set(summary) == {"since", "agreement", "totals", "points", "clusters"}
     assert counted > 0
     assert client_of(make_user("bob")).get("/api/v1/shadow/").status_code == 403
+
+
+def test_what_happened_between_two_looks_is_compared_change_by_change(server: ServerThread) -> None:
+    """A workload came, got its quota and ended, and another one with its quota, before the leader looked again. The
+    rows say of both how they are now."""
+    replay = Replay(server, {"workloads": []})
+    kueue = replay.kueue
+    configure(kueue)
+    kueue.look()
+    kueue.observer.run()
+    given = admitted(kueue, with_topology=False)
+    ended = {**given, "conditions": [*given["conditions"], condition("Finished", "True", "Succeeded")]}
+    events = []
+    for name in ("first", "second"):
+        states = (PENDING, given, ended) if name == "first" else (PENDING, given)
+        events += [WatchEvent("MODIFIED", workload(kueue, name, status)) for status in states]
+    kueue.advance(5)
+    replay.hear(*events)
+    replay.hear()
+    assert list(ShadowDifference.objects.values_list("workload_name", "verdict", "ours")) == []
+    assert sum(ShadowCount.objects.values_list("agreed", flat=True)) == 2
+    assert not MirroredChange.objects.exists(), "what was heard is forgotten"

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
@@ -13,12 +13,14 @@ from accounts.models import Cluster
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
 from queues.manifests.workload_status import PodSetStatus, WorkloadState
-from queues.models import Job, LocalQueue, PodSet, Workload
+from queues.models import Job, LocalQueue, MirroredChange, PodSet, Workload
 from queues.services.admission_rows import read_conditions, why
 from scheduling.model.vocabulary import ConditionStatus, ConditionType
 from scheduling.model.workload import Workload as RulesWorkload
 
 _BATCH: Final = 500
+_KEPT: Final = timedelta(hours=1)
+"""Changes that no leader has heard for so long are forgotten."""
 _NOTHING: Final = PodSetStatus()
 _GIVEN: Final = ("admitted_count", "flavors", "resource_usage", "topology_assignment", "reclaimable_count")
 _ASKED: Final = ("position", "count", "min_count", "template", "requests", "topology_request")
@@ -61,6 +63,19 @@ def store_workloads(cluster: Cluster, mirrored: Sequence[MirroredWorkload]) -> N
             batch_size=_BATCH,
         )
         wake_scheduler(cluster.name)
+
+
+def note_changes(cluster: Cluster, changes: Sequence[tuple[str, str, Mapping[str, Any] | None]], now: float) -> None:
+    """Keep, for the shadow, how Workload objects changed, in their order: (namespace, name, object or None)."""
+    at = datetime.fromtimestamp(now, UTC)
+    MirroredChange.objects.filter(cluster=cluster, at__lt=at - _KEPT).delete()
+    MirroredChange.objects.bulk_create(
+        [
+            MirroredChange(cluster=cluster, at=at, namespace=namespace, name=name, manifest=manifest)
+            for namespace, name, manifest in changes
+        ],
+        batch_size=_BATCH,
+    )
 
 
 def forget_workloads(cluster: Cluster, uids: Collection[uuid.UUID]) -> None:
