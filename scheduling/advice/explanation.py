@@ -479,7 +479,7 @@ def _sentence(text: str) -> str:
 
 
 def _rule_of_nodes(nodes: NodeFilters) -> Rule:
-    if nodes.by_room:
+    if nodes.lacks_room:
         return Rule.NODES
     return Rule.NAMESPACE_QUOTA if nodes.namespace_quota else Rule.DEVICES
 

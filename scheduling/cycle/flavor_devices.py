@@ -311,7 +311,7 @@ def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
 def describe(refusal: PlacementRefusal) -> NoPlace:
     """The refusal as a sentence, with the reason of the nearest node."""
     kind = RefusalKind.DEVICES if refusal.quota is None else RefusalKind.NAMESPACE_QUOTA
-    if refusal.by_room:
+    if refusal.lacks_room:
         kind = RefusalKind.NODES
     if refusal.nearest_node is None or refusal.nearest_reason in refusal.message:
         return NoPlace(refusal.message, kind)

@@ -228,6 +228,11 @@ class NodeFilters:
     by_room: bool = False
     """Whether the pod requests no devices."""
 
+    @property
+    def lacks_room(self) -> bool:
+        """Whether it waits for cpu, memory or a place for a pod on a node, not for devices."""
+        return self.by_room or (not self.namespace_quota and _is_room(self.nearest_reason))
+
 
 @dataclass(frozen=True, slots=True)
 class PlacementRefusal:
@@ -252,3 +257,12 @@ class PlacementRefusal:
     def nearest_reason(self) -> str:
         """What the nearest node lacked; empty without candidates."""
         return self.reasons[self.nearest_node] if self.nearest_node is not None else ""
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether it waits for cpu, memory or a place for a pod on a node, not for devices."""
+        return self.by_room or (self.quota is None and _is_room(self.nearest_reason))
+
+
+def _is_room(reason: str) -> bool:
+    return reason.startswith(NodeRefusal.INSUFFICIENT_RESOURCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from scheduling.advice.explanation import Rule
 from scheduling.model.decisions import CycleResult
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement
@@ -185,6 +186,24 @@ def test_no_preemption_for_quota_if_the_workload_could_not_be_placed_then() -> N
     assert not result.decided
     result = cycle(builder.pending("fits", "q", [gpus(memory_mib=16384)], priority=1).world)
     assert preemptions(result) == {"low": "InClusterQueue"}
+
+
+def test_free_devices_on_nodes_without_room_for_a_pod_are_waited_for_as_nodes() -> None:
+    """The reason, the message and the remedy say the same: nodes are short of places for pods, devices are free."""
+    builder = Builder().queue("q", {"default": PLENTY})
+    full = replace(gpu_node("n1"), foreign_usage={"pods": 110})
+    builder.world.set_node(full)
+    builder.world.set_node(Node("no-devices", allocatable={"cpu": 64000, "memory": 2**40, "pods": 110}))
+    result = cycle(builder.pending("w", "q", [gpus()]).world)
+    assert outcomes(result) == {"w": "WaitingForNodes"}
+    assert "Insufficient pods" in messages(result)["w"]
+    found = builder.world.explain("team/w")
+    assert (found.rule, found.remedy) == (
+        Rule.NODES,
+        "It starts when nodes have room for its pods, or when it requests less.",
+    )
+    builder.world.set_node(replace(full, foreign_usage={"pods": 109}))
+    assert admissions(cycle(builder.world)) == ["w"]
 
 
 def test_a_workload_without_candidates_for_devices_waits_for_devices() -> None:
