@@ -20,7 +20,7 @@ from accounts.alone import Work, alone, one_of
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
-from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, write_unsent
+from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, join_left_behind, write_unsent
 from accounts.services.kept_answers import forget_answers
 from gpus.services import telemetry
 from scheduler.checks.webhook import ask_pending
@@ -187,5 +187,6 @@ def maintain() -> None:
 @shared_task(name="scheduler.tasks.stream_audit")
 def stream_audit() -> None:
     """Write new audit entries to the audit log."""
+    join_left_behind()
     while write_unsent() == MAX_LINES_AT_ONCE:
         continue

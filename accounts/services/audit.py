@@ -1,8 +1,10 @@
 """The audit: lines that no trigger writes, its log, and its end after the retention. Triggers write all changes."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
+from uuid import uuid4
 
 import orjson
 from django.contrib.auth.models import AbstractBaseUser
@@ -15,6 +17,11 @@ from accounts.services.actor import act_as, credential, tell_actor
 MAX_LINES_AT_ONCE: Final = 1000
 _INSERT: Final = """
 INSERT INTO accounts_auditrecord (verb, kind, cluster_name, namespace, name, message) VALUES (%s, %s, %s, %s, %s, %s)
+"""
+LEFT_BEHIND_SECONDS: Final = 900
+"""No request takes so long."""
+_LEFT_BEHIND: Final = """
+SELECT together FROM accounts_auditpart GROUP BY together HAVING max(at) < now() - make_interval(secs => %s)
 """
 _TAKE_UNSENT: Final = """
 DELETE FROM accounts_auditunsent WHERE record_id IN
@@ -32,6 +39,38 @@ def record(
     tell_actor()
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, [verb, kind, cluster, namespace, name, message])
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """What a request changes within it, in however many transactions, is one line for each kind and namespace."""
+    together = uuid4().hex
+    _change_together(together)
+    try:
+        yield
+    finally:
+        if not connection.needs_rollback:
+            _change_together("")
+            _join(together)
+
+
+def _change_together(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('kueueweb.audit_together', %s, false)", [name])
+
+
+def _join(together: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT kueueweb_join_audit(%s)", [together])
+
+
+def join_left_behind() -> None:
+    """Write the lines of requests that died before they did."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LEFT_BEHIND, [LEFT_BEHIND_SECONDS])
+        left = [row[0] for row in cursor.fetchall()]
+    for together in left:
+        _join(together)
 
 
 def forget_audit(days: int) -> int:

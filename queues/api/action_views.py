@@ -1,6 +1,7 @@
 """What users do with workloads: cancel, hold, release, finish, another priority; one at a time or many."""
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -203,6 +204,11 @@ class _BulkActionView(ClusterView):
 
     verb: ClassVar[str]
 
+    def take(self, keys: list[Key], action: Action) -> Response:
+        """Do it, and answer which workloads changed."""
+        changed = workloads.in_pieces(partial(action, actor=self.access.username), self.cluster, keys)
+        return self.answer(keys, changed)
+
     def answer(self, asked: list[Key], changed: list[Key]) -> Response:
         """Which workloads changed, and why the others did not (A18)."""
         left = sorted(set(asked) - set(changed))
@@ -230,7 +236,7 @@ class BulkCancelView(_BulkActionView):
     def post(self, request: Request) -> Response:
         """End many workloads for good."""
         keys = self.keys(request.data)
-        return self.answer(keys, workloads.cancel(self.cluster, keys, actor=self.access.username))
+        return self.take(keys, workloads.cancel)
 
 
 class BulkHoldView(_BulkActionView):
@@ -242,7 +248,7 @@ class BulkHoldView(_BulkActionView):
     def post(self, request: Request) -> Response:
         """Hold many workloads back."""
         keys = self.keys(request.data)
-        return self.answer(keys, workloads.hold(self.cluster, keys, actor=self.access.username))
+        return self.take(keys, workloads.hold)
 
 
 class BulkReleaseView(_BulkActionView):
@@ -254,7 +260,7 @@ class BulkReleaseView(_BulkActionView):
     def post(self, request: Request) -> Response:
         """Let many workloads queue again."""
         keys = self.keys(request.data)
-        return self.answer(keys, workloads.release(self.cluster, keys, actor=self.access.username))
+        return self.take(keys, workloads.release)
 
 
 class BulkRequeueView(_BulkActionView):
@@ -266,7 +272,7 @@ class BulkRequeueView(_BulkActionView):
     def post(self, request: Request) -> Response:
         """Stop many workloads that hold quota, and let them wait in their queues again."""
         keys = self.keys(request.data)
-        return self.answer(keys, workloads.requeue(self.cluster, keys, actor=self.access.username))
+        return self.take(keys, workloads.requeue)
 
 
 class BulkPriorityView(_BulkActionView):
@@ -288,10 +294,7 @@ class BulkPriorityView(_BulkActionView):
         for namespace, queue in self._queues(keys):
             if not self.access.may("protect", "Workload", namespace):
                 _require_class(self.cluster, namespace, queue, class_name)
-        changed = workloads.change_priority(
-            self.cluster, keys, value, priority_class_name=class_name, actor=self.access.username
-        )
-        return self.answer(keys, changed)
+        return self.take(keys, partial(workloads.change_priority, priority=value, priority_class_name=class_name))
 
     def _queues(self, keys: list[Key]) -> list[Key]:
         """The namespaces and LocalQueues that the workloads are of."""
@@ -317,5 +320,5 @@ class BulkFinishView(_BulkActionView):
         serializer.is_valid(raise_exception=True)
         reason = FinishedReason(serializer.validated_data["reason"])
         message = serializer.validated_data["message"]
-        done = workloads.finish_by_hand(self.cluster, keys, reason, message, actor=self.access.username)
-        return self.answer(keys, done)
+        workloads.require_no_jobs(self.cluster, keys)
+        return self.take(keys, partial(workloads.record_finished, reason=reason, message=message))

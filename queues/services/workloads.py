@@ -9,7 +9,7 @@ keys of changed ones in the given order. User actions on one slice of an elastic
 because they are one job.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -22,6 +22,7 @@ from psycopg import sql
 from accounts.events import request_push, wake_scheduler
 from accounts.exceptions import Conflict
 from accounts.models import Cluster
+from accounts.services.audit import one_line
 from queues.models import Pod, Workload
 from queues.services.bulk import json_text
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
@@ -30,6 +31,10 @@ from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 
 Keys = Iterable[tuple[str, str]]
+Action = Callable[[Cluster, list[tuple[str, str]]], list[tuple[str, str]]]
+
+PIECE: Final = 250
+"""How many workloads of one request are changed in one transaction: a batch waits for their rows for up to 2 s."""
 
 _STATEMENT: Final = sql.SQL(
     """
@@ -204,6 +209,32 @@ def cancel(
     return [*finished, *stopping]
 
 
+def in_pieces(action: Action, cluster: Cluster, keys: Keys, size: int = PIECE) -> list[tuple[str, str]]:
+    """Carry out an action on any number of workloads, with one line in the audit for each kind and namespace.
+
+    Each piece is committed for itself, in the order in which all writers lock workloads: batches of the scheduler come
+    in between. If it breaks off, the pieces before stay done, and the same request again does the others.
+    """
+    keys = list(dict.fromkeys(keys))
+    if len(keys) == 1:
+        return action(cluster, keys)
+    found = _in_lock_order(cluster, keys)
+    changed: set[tuple[str, str]] = set()
+    with one_line():
+        for start in range(0, len(found), size):
+            changed.update(action(cluster, found[start : start + size]))
+    return [key for key in keys if key in changed]
+
+
+def _in_lock_order(cluster: Cluster, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The workloads that there are."""
+    rows = Workload.objects.filter(
+        cluster=cluster, namespace__in={key[0] for key in keys}, name__in=[key[1] for key in keys]
+    )
+    wanted = set(keys)
+    return [key for key in rows.order_by("pk").values_list("namespace", "name") if key in wanted]
+
+
 def set_aside(
     cluster: Cluster,
     keys: Collection[tuple[str, str]],
@@ -339,10 +370,9 @@ def record_replaced(cluster: Cluster, key: tuple[str, str], reason: FinishedReas
     _take(cluster, [key], _finish("true", reason, message, now), "scheduler", now)
 
 
-def finish_by_hand(
-    cluster: Cluster, keys: Keys, reason: FinishedReason, message: str = "", *, actor: str
-) -> list[tuple[str, str]]:
-    """Finish workloads that run elsewhere. Raises `Conflict` for one with a job, because it ends with its job."""
+def require_no_jobs(cluster: Cluster, keys: Keys) -> None:
+    """Raises `Conflict` for a workload with a job, because it ends with its job: only one that runs elsewhere is
+    finished by hand."""
     keys = list(keys)
     rows = Workload.objects.filter(cluster=cluster, name__in={name for _, name in keys}, job__isnull=False)
     wanted = set(keys)
@@ -351,7 +381,6 @@ def finish_by_hand(
         row = min(of_jobs, key=lambda found: found.key)
         kind = row.job.kind if row.job is not None else "job"
         raise Conflict(f"Workload {row.key} belongs to a {kind} and ends with it. Cancel the workload to end both.")
-    return record_finished(cluster, keys, reason, message, actor=actor)
 
 
 def settle_endings(cluster: Cluster, *, now: datetime | None = None) -> list[tuple[str, str]]:

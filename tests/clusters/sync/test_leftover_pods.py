@@ -9,8 +9,7 @@ from clusters.client import NAMESPACES, PODS
 from gpus.api.reads import drifts
 from gpus.models import DeviceAllocation
 from queues.models import Pod
-from queues.services.workloads import delete_workloads, finish_by_hand, hold, record_finished
-from scheduling.model.vocabulary import FinishedReason
+from queues.services.workloads import delete_workloads, hold, record_finished, require_no_jobs
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
 from tests.simulated_cluster import pod
@@ -23,7 +22,7 @@ def test_a_workload_with_a_job_is_not_finished_by_hand(system: System) -> None:
     system.turn()
     row = system.workload()
     with pytest.raises(Conflict, match=f"Workload {row.key} belongs to a Job and ends with it"):
-        finish_by_hand(system.cluster, [(row.namespace, row.name)], FinishedReason.SUCCEEDED, actor="alice")
+        require_no_jobs(system.cluster, [(row.namespace, row.name)])
     assert system.workload().status == "Admitted"
 
 
