@@ -1,14 +1,100 @@
-"""A sign of life for whoever restarts a process that hangs: a file that the process touches while its loop turns.
+"""The sign of life of a process that works behind the screen.
 
-The processes without a port (scheduler, push, beat, watcher) have no other. HEARTBEAT_PATH names the file.
+Every few seconds, while its loop turns, it touches the file that HEARTBEAT_PATH names, for whoever restarts a process
+that hangs, and says so in Redis, where the overview, `/readyz` and the metrics read it.
 """
 
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
+from typing import Any, Final
 
 from django.conf import settings
+from redis import RedisError
+
+from accounts.redis_client import redis_client
+
+_log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS: Final = 5.0
+SILENT_SECONDS: Final = 20
+"""A role none of whose processes has shown life for so long is silent."""
+_KNOWN_SECONDS: Final = 24 * 3600.0
+"""A webhook or a visibility server that has been silent for longer was taken away."""
+_SEEN: Final = "kueueweb:heartbeats"
 
 
-def touch_heartbeat() -> None:
-    """Say that this process's loop has turned; does nothing where no file is named."""
+class Role(StrEnum):
+    """What a process is there for."""
+
+    SCHEDULER = "scheduler"
+    PUSH = "push"
+    BEAT = "beat"
+    WATCHER = "watcher"
+    WEBHOOK = "webhook"
+    VISIBILITY = "visibility"
+
+
+_ROLES: Final = frozenset(role.value for role in Role)
+_IN_EVERY_CLUSTER: Final = (Role.WATCHER,)
+_IN_EVERY_INSTALLATION: Final = (Role.SCHEDULER, Role.PUSH, Role.BEAT)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleHealth:
+    """Whether some process of a role is alive. `cluster` is empty where one process serves all clusters."""
+
+    role: Role
+    cluster: str
+    alive: bool
+    last_seen_at: datetime | None
+
+
+def touch_heartbeat(role: Role, cluster: str = "") -> None:
+    """Say that the loop of a process of this role has turned. Never fails because of Redis."""
     if settings.HEARTBEAT_PATH:
         Path(settings.HEARTBEAT_PATH).touch()
+    try:
+        redis_client().hset(_SEEN, f"{role}/{cluster}", repr(time.time()))
+    except RedisError as error:
+        _log.warning("The heartbeat of %s is not seen: %s", role, error)
+
+
+def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
+    """How all roles are: those that each installation and each of the clusters needs, and those seen within a day.
+
+    Where Redis does not answer, none is known to be alive.
+    """
+    wanted = [(role, "") for role in _IN_EVERY_INSTALLATION]
+    wanted += [(role, cluster) for cluster in clusters for role in _IN_EVERY_CLUSTER]
+    seen = {
+        place: at
+        for place, at in _seen().items()
+        if place in wanted or (place[1] in clusters and now - at < _KNOWN_SECONDS)
+    }
+    return [
+        RoleHealth(
+            role,
+            cluster,
+            alive=at is not None and now - at < SILENT_SECONDS,
+            last_seen_at=None if at is None else datetime.fromtimestamp(at, UTC),
+        )
+        for role, cluster in sorted({*wanted, *seen})
+        for at in [seen.get((role, cluster))]
+    ]
+
+
+def _seen() -> dict[tuple[Role, str], float]:
+    try:
+        found: Any = redis_client().hgetall(_SEEN)
+    except RedisError as error:
+        _log.warning("Which processes live is not known: %s", error)
+        return {}
+    places = {key.decode().partition("/")[::2]: float(at) for key, at in found.items()}
+    return {(Role(role), cluster): at for (role, cluster), at in places.items() if role in _ROLES}

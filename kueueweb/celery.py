@@ -9,7 +9,7 @@ from celery.beat import Scheduler
 from celery.exceptions import CPendingDeprecationWarning
 from kombu.transport import TRANSPORT_ALIASES
 
-from accounts.heartbeat import touch_heartbeat
+from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 
@@ -26,11 +26,11 @@ app.autodiscover_tasks()
 app.set_default()
 
 
-_HEARTBEAT_SECONDS: Final = 5.0
+_SCHEDULER_QUEUE: Final = "scheduler"
 
 
 class Heartbeat(bootsteps.StartStopStep):
-    """Touches the worker's heartbeat from the worker's own loop: it stops when that hangs, or reaches no broker."""
+    """Shows the worker's heartbeat from the worker's own loop: it stops when that hangs, or reaches no broker."""
 
     requires = ("celery.worker.components:Timer",)
 
@@ -40,8 +40,9 @@ class Heartbeat(bootsteps.StartStopStep):
 
     def start(self, parent: Any) -> None:
         """Begin with the worker."""
-        touch_heartbeat()
-        self._timer = parent.timer.call_repeatedly(_HEARTBEAT_SECONDS, touch_heartbeat)
+        role = Role.SCHEDULER if _SCHEDULER_QUEUE in parent.app.amqp.queues.consume_from else Role.PUSH
+        touch_heartbeat(role)
+        self._timer = parent.timer.call_repeatedly(HEARTBEAT_SECONDS, touch_heartbeat, (role,))
 
     def stop(self, parent: Any) -> None:
         """End with it."""
@@ -57,5 +58,5 @@ class BeatScheduler(Scheduler):
 
     def tick(self, *args: Any, **options: Any) -> Any:
         """Send what is due; how long to sleep."""
-        touch_heartbeat()
+        touch_heartbeat(Role.BEAT)
         return super().tick(*args, **options)

@@ -17,7 +17,7 @@ from typing import Final
 
 from django.db import DatabaseError, close_old_connections
 
-from accounts.heartbeat import touch_heartbeat
+from accounts.heartbeat import Role, touch_heartbeat
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
@@ -305,7 +305,7 @@ class Watcher:
                 self.apply(items)
             self.tick()
             beat(self._cluster.name, self._clock(), heard=bool(items))
-            touch_heartbeat()
+            touch_heartbeat(Role.WATCHER, self._cluster.name)
         except DatabaseError as error:
             _log.error("What the cluster said could not be stored; everything is listed again: %s", error)
             stopped.wait(_RETRY_SECONDS)
@@ -320,7 +320,8 @@ class Watcher:
                 self.resync()
             except (DatabaseError, ClusterError) as error:
                 _log.error("Not everything of cluster %s can be listed and stored yet: %s", self._cluster.name, error)
-                touch_heartbeat()  # it waits for a database or a cluster: a restart would not bring that back
+                # It waits for a database or a cluster: a restart would not bring that back.
+                touch_heartbeat(Role.WATCHER, self._cluster.name)
                 stopped.wait(_RETRY_SECONDS)
                 continue
             return

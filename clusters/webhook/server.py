@@ -7,6 +7,7 @@ import socket
 import ssl
 import tempfile
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Final, Protocol
 import uvicorn
 from django.db import DatabaseError, close_old_connections
 
-from accounts.heartbeat import touch_heartbeat
+from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from accounts.kinds.process_settings import requires_tls_13, tls_1_2_ciphers
 from accounts.serving.connections import ConnectionLimits, limited_protocol
 from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject, Kind
@@ -133,6 +134,8 @@ class WebhookServer:
         registration: Registers | None,
         grace_seconds: int = 5,
         *,
+        role: Role = Role.WEBHOOK,
+        cluster: str = "",
         callers: Callable[[], bytes] | None = None,
         tls: Mapping[str, Any] | None = None,
     ) -> None:
@@ -141,6 +144,7 @@ class WebhookServer:
 
         Raises ClusterError or OSError where there is no certificate to be had.
         """
+        self._role, self._cluster = role, cluster
         self._current = current
         self._registration = registration
         self._listening = listening
@@ -219,11 +223,14 @@ class WebhookServer:
         self._server.should_exit = True
 
     def _keep(self, stopped: threading.Event) -> None:
+        due = 0.0
         while not stopped.is_set():
-            try:
-                self.refresh()
-            except (ClusterError, DatabaseError, OSError, ssl.SSLError) as error:
-                _log.error("The webhook's certificate or configurations are not renewed: %s", error)
-            touch_heartbeat()
-            close_old_connections()  # else one that has ended stays this thread's for ever
-            stopped.wait(REFRESH_SECONDS)
+            if time.monotonic() >= due:
+                try:
+                    self.refresh()
+                except (ClusterError, DatabaseError, OSError, ssl.SSLError) as error:
+                    _log.error("The webhook's certificate or configurations are not renewed: %s", error)
+                close_old_connections()  # else one that has ended stays this thread's for ever
+                due = time.monotonic() + REFRESH_SECONDS
+            touch_heartbeat(self._role, self._cluster)
+            stopped.wait(HEARTBEAT_SECONDS)

@@ -1,15 +1,48 @@
-"""Whether this process can serve."""
+"""Whether this process can serve, and whether the processes behind it show life."""
+
+import time
+from datetime import datetime
 
 from django.db import DatabaseError, close_old_connections, connection
 from redis import RedisError
 
+from accounts.heartbeat import Role, role_health
+from accounts.models import Cluster
 from accounts.redis_client import redis_client
 
 
-def readiness() -> dict[str, str]:
-    """What the database and Redis say: "ok", or the name of the error."""
+def readiness() -> dict[str, str | dict[str, str]]:
+    """What the database and Redis say: "ok", or the name of the error; and how the other processes are."""
     close_old_connections()  # outside a request nobody else does
-    return {"database": _database(), "redis": _redis()}
+    database, redis = _database(), _redis()
+    return {"database": database, "redis": redis, "roles": _roles() if database == redis == "ok" else {}}
+
+
+def _roles() -> dict[str, str]:
+    """The processes that work behind the pages, by role: "ok", or for how long it has been silent. For the scheduler
+    also when one of its runs last ended well. Without names of clusters: everybody may ask."""
+    found: dict[str, str] = {}
+    now = time.time()
+    try:
+        clusters = dict(Cluster.objects.values_list("name", "scheduler_lease__renewed_at"))
+    except DatabaseError as error:
+        return {"all": f"not known: {type(error).__name__}"}
+    for each in role_health(list(clusters), now):
+        if not each.alive:
+            found[each.role.value] = (
+                "silent" if each.last_seen_at is None else f"silent for {_age(each.last_seen_at, now)}"
+            )
+        found.setdefault(each.role.value, "ok")
+    runs = [at for at in clusters.values() if at is not None]
+    if len(runs) < len(clusters):
+        found[Role.SCHEDULER.value] += ", not every cluster has had a run"
+    if runs:
+        found[Role.SCHEDULER.value] += f", a run ended well {_age(min(runs), now)} ago"
+    return found
+
+
+def _age(at: datetime, now: float) -> str:
+    return f"{max(0, round(now - at.timestamp()))} s"
 
 
 def _database() -> str:

@@ -6,7 +6,7 @@ thread of the pool and no host name, so they answer whatever the pool does.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from hashlib import sha256
@@ -21,6 +21,9 @@ from kueueweb.web.turns import Turns
 Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+Checks = Mapping[str, str | dict[str, str]]
+"""What is needed to serve: "ok", or why it is not; and, as `roles`, how the other processes are."""
 
 THREADS: Final = 8
 _THREADS_PER_CALLER: Final = 3
@@ -38,7 +41,7 @@ class Gate:
     def __init__(
         self,
         application: Application,
-        ready: Callable[[], dict[str, str]],
+        ready: Callable[[], Checks],
         bodies: BodyReader,
         ready_seconds: float = _READY_SECONDS,
     ) -> None:
@@ -49,7 +52,7 @@ class Gate:
         self._callers = Turns(_THREADS_PER_CALLER)
         self._addresses = Turns(_THREADS_PER_ADDRESS)
         self._prober = ThreadPoolExecutor(max_workers=1, thread_name_prefix="readiness")
-        self._probe: asyncio.Future[dict[str, str]] | None = None
+        self._probe: asyncio.Future[Checks] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/healthz":
@@ -70,8 +73,12 @@ class Gate:
             checks = await asyncio.wait_for(asyncio.shield(self._probe), self._ready_seconds)
         except TimeoutError:
             checks = {"database": f"no answer within {self._ready_seconds:g} s"}
-        ready = all(found == "ok" for found in checks.values())
-        await answer(send, 200 if ready else 503, {"status": "ok" if ready else "unavailable", **checks})
+        roles = checks.get("roles", {})
+        ready = all(found == "ok" for name, found in checks.items() if name != "roles")
+        well = isinstance(roles, dict) and all(found.startswith("ok") for found in roles.values())
+        # Pages and REST are served without the other processes too: they are told of, and end no traffic.
+        status = ("ok" if well else "degraded") if ready else "unavailable"
+        await answer(send, 200 if ready else 503, {"status": status, **checks})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -1,5 +1,6 @@
 """The first page: is the scheduler alive, how much is there, and why does what waits wait?"""
 
+import time
 from typing import Any, Final
 
 from django.db import connection
@@ -9,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.heartbeat import SILENT_SECONDS, Role, role_health
 from accounts.kinds.frameworks import disabled_frameworks
 from accounts.services.watcher_health import watcher_health
 from scheduler.api.cluster_totals import device_totals, workload_totals
@@ -47,7 +49,7 @@ class SchedulerHealthSerializer(serializers.Serializer[Any]):
     alive = serializers.BooleanField()
     holder = serializers.CharField(allow_blank=True)
     epoch = serializers.IntegerField()
-    heartbeat_at = serializers.DateTimeField(allow_null=True)
+    heartbeat_at = serializers.DateTimeField(allow_null=True, help_text="When a run of its last ended well.")
 
 
 class WatcherHealthSerializer(serializers.Serializer[Any]):
@@ -70,6 +72,15 @@ class JobKindsSerializer(serializers.Serializer[Any]):
     )
 
 
+class RoleHealthSerializer(serializers.Serializer[Any]):
+    """The processes of one role."""
+
+    role = serializers.ChoiceField(choices=[(role.value, role.value) for role in Role])
+    cluster = serializers.CharField(allow_blank=True, help_text="Empty: it serves all clusters.")
+    alive = serializers.BooleanField(help_text=f"Whether one of them has shown life in the last {SILENT_SECONDS} s.")
+    last_seen_at = serializers.DateTimeField(allow_null=True)
+
+
 class KueueHealthSerializer(serializers.Serializer[Any]):
     """A Kueue that decides in the cluster."""
 
@@ -83,6 +94,7 @@ class HealthSerializer(serializers.Serializer[Any]):
 
     scheduler = SchedulerHealthSerializer()
     watcher = WatcherHealthSerializer()
+    roles = RoleHealthSerializer(many=True)
     job_kinds = JobKindsSerializer()
     other_kueueweb = serializers.CharField(
         allow_blank=True,
@@ -139,6 +151,10 @@ class OverviewView(ClusterView):
                 "heartbeat_at": lease.renewed_at if lease else None,
             },
             "watcher": {"alive": watcher.alive, "last_event_at": watcher.last_event_at},
+            "roles": [
+                {"role": found.role, "cluster": found.cluster, "alive": found.alive, "last_seen_at": found.last_seen_at}
+                for found in role_health([self.cluster.name], time.time())
+            ],
             "job_kinds": {
                 "served": self.cluster.served_kinds,
                 "missing": self.cluster.missing_kinds,

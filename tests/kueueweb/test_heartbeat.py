@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from accounts.heartbeat import touch_heartbeat
+from accounts.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, role_health, touch_heartbeat
+from accounts.models import Cluster
+from accounts.redis_client import redis_client
+from kueueweb.api.health import readiness
+from scheduler.models import Lease
 
 CELERY = [sys.executable, "-m", "celery", "--app", "kueueweb"]
 PROCESSES = {
@@ -23,10 +30,92 @@ PROCESSES = {
 
 def test_without_a_file_there_is_no_sign(settings: Any, tmp_path: Path) -> None:
     settings.HEARTBEAT_PATH = ""
-    touch_heartbeat()
+    touch_heartbeat(Role.PUSH)
     settings.HEARTBEAT_PATH = str(tmp_path / "alive")
-    touch_heartbeat()
+    touch_heartbeat(Role.PUSH)
     assert (tmp_path / "alive").exists()
+
+
+@pytest.fixture
+def no_heartbeats() -> None:
+    redis_client().delete("kueueweb:heartbeats")
+
+
+@pytest.mark.usefixtures("no_heartbeats")
+def test_every_role_that_is_needed_is_known_before_it_was_seen() -> None:
+    found = {(each.role, each.cluster): each.alive for each in role_health(["a", "b"], time.time())}
+    assert found == dict.fromkeys(
+        [(Role.SCHEDULER, ""), (Role.PUSH, ""), (Role.BEAT, ""), (Role.WATCHER, "a"), (Role.WATCHER, "b")], False
+    )
+
+
+@pytest.mark.usefixtures("no_heartbeats")
+def test_a_role_is_silent_after_its_time_and_a_webhook_is_forgotten_after_a_day() -> None:
+    touch_heartbeat(Role.PUSH)
+    touch_heartbeat(Role.WEBHOOK, "a")
+    touch_heartbeat(Role.WEBHOOK, "elsewhere")
+
+    def after(seconds: float) -> dict[str, bool]:
+        return {each.role: each.alive for each in role_health(["a"], time.time() + seconds)}
+
+    assert after(0) == {"beat": False, "push": True, "scheduler": False, "watcher": False, "webhook": True}
+    assert after(SILENT_SECONDS + 1)["push"] is False
+    assert after(SILENT_SECONDS + 1)["webhook"] is False
+    assert "webhook" not in after(2 * 24 * 3600)
+
+
+def test_without_redis_no_role_is_known_to_live(settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    touch_heartbeat(Role.PUSH)
+    assert not any(each.alive for each in role_health(["a"], time.time()))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("no_heartbeats")
+def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well() -> None:
+    cluster = Cluster.objects.create(name="default")
+    assert readiness()["roles"] == {
+        "beat": "silent", "push": "silent", "scheduler": "silent, not every cluster has had a run", "watcher": "silent"
+    }  # fmt: skip
+    for role in (Role.BEAT, Role.PUSH, Role.SCHEDULER):
+        touch_heartbeat(role)
+    touch_heartbeat(Role.WATCHER, "default")
+    Lease.objects.create(cluster=cluster, epoch=1, renewed_at=timezone.now() - timedelta(seconds=90))
+    assert readiness()["roles"] == {
+        "beat": "ok", "push": "ok", "scheduler": "ok, a run ended well 90 s ago", "watcher": "ok"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("role", ["push", "beat"])
+@pytest.mark.usefixtures("no_heartbeats", "live_services")
+def test_a_process_that_is_stopped_falls_silent(role: str) -> None:
+    """By the time of Redis' entry: it does not move while the process hangs."""
+    process = subprocess.Popen(PROCESSES[role], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        first = _next_sign(role, None)
+        second = _next_sign(role, first)
+        assert second > first
+        process.send_signal(signal.SIGSTOP)
+        stopped = _last_sign(role)
+        time.sleep(2 * HEARTBEAT_SECONDS)
+        assert _last_sign(role) == stopped
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _last_sign(role: str) -> datetime | None:
+    return next(each.last_seen_at for each in role_health([], time.time()) if each.role == role)
+
+
+def _next_sign(role: str, before: datetime | None) -> datetime:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = _last_sign(role)
+        if found is not None and found != before:
+            return found
+        time.sleep(0.2)
+    raise AssertionError("no heartbeat within a minute")
 
 
 @pytest.mark.parametrize("name", PROCESSES)

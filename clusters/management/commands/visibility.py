@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.heartbeat import Role
 from accounts.kinds.process_settings import visibility_listener
 from accounts.models import Cluster
 from accounts.outages import patiently
@@ -58,6 +59,8 @@ class Command(BaseCommand):
                 listening,
                 made_by(store),
                 ApiServices(client, target),
+                role=Role.VISIBILITY,
+                cluster=cluster.name,
                 callers=partial(front_proxy_authorities, client),
                 tls=cluster.configuration,
             )

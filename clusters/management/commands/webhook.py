@@ -86,7 +86,13 @@ class Command(BaseCommand):
             certificates = _answered(_certificates(client, target, options))
             callers = options["callers"].read_bytes if options["callers"] is not None else None
             server = WebhookServer(
-                application, listening, certificates, registration, callers=callers, tls=cluster.configuration
+                application,
+                listening,
+                certificates,
+                registration,
+                cluster=cluster.name,
+                callers=callers,
+                tls=cluster.configuration,
             )
         except (ClusterError, OSError, OverflowError) as error:
             raise CommandError(f"Cluster {cluster.name}: {error}") from error

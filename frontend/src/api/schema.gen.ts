@@ -3677,6 +3677,7 @@ export interface components {
         Health: {
             scheduler: components["schemas"]["SchedulerHealth"];
             watcher: components["schemas"]["WatcherHealth"];
+            roles: components["schemas"]["RoleHealth"][];
             job_kinds: components["schemas"]["JobKinds"];
             /** @description Another installation of kueueweb that pushes to the cluster: this one tells it nothing meanwhile. */
             other_kueueweb: string;
@@ -5814,7 +5815,7 @@ export interface components {
         };
         /** @description A role; without a namespace or cluster it holds in all of them. */
         Role: {
-            role: components["schemas"]["RoleEnum"];
+            role: components["schemas"]["RoleRoleEnum"];
             namespace: string | null;
             /** @description Of a queue-admin: what is below it may be changed. */
             cohort: string | null;
@@ -5870,6 +5871,26 @@ export interface components {
             /** @description Of a queue-admin: what is below it may be changed. */
             cohort?: string;
         };
+        /** @description The processes of one role. */
+        RoleHealth: {
+            role: components["schemas"]["RoleHealthRoleEnum"];
+            /** @description Empty: it serves all clusters. */
+            cluster: string;
+            /** @description Whether one of them has shown life in the last 20 s. */
+            alive: boolean;
+            /** Format: date-time */
+            last_seen_at: string | null;
+        };
+        /**
+         * @description * `scheduler` - scheduler
+         *     * `push` - push
+         *     * `beat` - beat
+         *     * `watcher` - watcher
+         *     * `webhook` - webhook
+         *     * `visibility` - visibility
+         * @enum {string}
+         */
+        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility";
         /**
          * @description * `viewer` - viewer
          *     * `submitter` - submitter
@@ -5878,7 +5899,7 @@ export interface components {
          *     * `auditor` - auditor
          * @enum {string}
          */
-        RoleEnum: "viewer" | "submitter" | "admin" | "queue-admin" | "auditor";
+        RoleRoleEnum: "viewer" | "submitter" | "admin" | "queue-admin" | "auditor";
         /** @description What a user wants to be told about, and how, beside the page. */
         Rule: {
             readonly id: number;
@@ -6006,7 +6027,10 @@ export interface components {
             alive: boolean;
             holder: string;
             epoch: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When a run of its last ended well.
+             */
             heartbeat_at: string | null;
         };
         /** @description One cycle that decided something. */

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from django.db import connection
+from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from accounts.heartbeat import role_health
 from accounts.models import AuditFinding, Cluster
 from scheduler.live.published import leads
 from scheduler.models import Lease
@@ -35,6 +38,7 @@ _LAGS: Final = """
 def engine_families() -> Iterator[Metric]:
     """Every gauge of the product itself."""
     yield from _leaders()
+    yield from _roles()
     yield _audits()
     yield from _lags()
 
@@ -43,6 +47,11 @@ def _leaders() -> Iterator[Metric]:
     alive = GaugeMetricFamily("kueueweb_scheduler_leads", "1 while a scheduler leads.", labels=["cluster"])
     epochs = GaugeMetricFamily(
         "kueueweb_scheduler_epoch", "Goes up with each change of the leader.", labels=["cluster"]
+    )
+    ages = GaugeMetricFamily(
+        "kueueweb_scheduler_last_run_age_seconds",
+        "How long ago a run of the scheduler last ended well.",
+        labels=["cluster"],
     )
     held_off = GaugeMetricFamily(
         "kueueweb_held_off",
@@ -54,9 +63,22 @@ def _leaders() -> Iterator[Metric]:
         lease = leases.get(cluster.pk)
         alive.add_metric([cluster.name], leads(lease))
         epochs.add_metric([cluster.name], lease.epoch if lease else 0)
+        if lease is not None and lease.renewed_at is not None:
+            ages.add_metric([cluster.name], (timezone.now() - lease.renewed_at).total_seconds())
         held_off.add_metric([cluster.name, "kueue"], cluster.kueue_is_alive)
         held_off.add_metric([cluster.name, "kueueweb"], bool(cluster.lease_holder))
-    yield from (alive, epochs, held_off)
+    yield from (alive, epochs, ages, held_off)
+
+
+def _roles() -> Iterator[Metric]:
+    alive = GaugeMetricFamily(
+        "kueueweb_role_alive", "1 while a process of the role shows life.", labels=["cluster", "role"]
+    )
+    clusters = list(Cluster.objects.order_by("name").values_list("name", flat=True))
+    for found in role_health(clusters, time.time()):
+        for cluster in [found.cluster] if found.cluster else clusters:  # one without a cluster serves all of them
+            alive.add_metric([cluster, found.role], found.alive)
+    yield alive
 
 
 def _audits() -> Metric:

@@ -12,6 +12,15 @@ import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
 
+const ROLES = {
+  scheduler: () => t`Scheduler`,
+  push: () => t`Push workers`,
+  beat: () => t`Clock`,
+  watcher: () => t`Watcher`,
+  webhook: () => t`Webhook`,
+  visibility: () => t`Visibility`,
+};
+
 export function ClusterHealth() {
   const cluster = useCluster();
   const overview = useQuery(overviewQuery(cluster));
@@ -45,6 +54,19 @@ export function ClusterHealth() {
                 </Trans>
               )}
             </Part>
+            {health.roles
+              .filter((role) => !role.alive && role.role !== "scheduler" && role.role !== "watcher")
+              .map((role) => (
+                <Part key={role.role} name={ROLES[role.role]()} alive={false} dead={t`Silent`}>
+                  {role.last_seen_at === null ? (
+                    <Trans>not seen yet</Trans>
+                  ) : (
+                    <Trans>
+                      last sign of life <Ago time={role.last_seen_at} />
+                    </Trans>
+                  )}
+                </Part>
+              ))}
             {health.kueue.alive && (
               <Part name={t`Another scheduler`} alive={false} dead={t`Nothing is pushed`}>
                 <Trans>
