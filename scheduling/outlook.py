@@ -1,4 +1,5 @@
-"""What cycles would decide now, tried and taken back: so a change of quota can be weighed before it is made."""
+"""Predicts the decisions of the next cycles and undoes them, so that a change of quota can be judged before it is
+made."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from scheduling.world import World
 
 
 class NodeKind(StrEnum):
-    """What in the tree of quota a figure belongs to."""
+    """The kind of node in the quota tree to which an amount belongs."""
 
     COHORT = "Cohort"
     CLUSTER_QUEUE = "ClusterQueue"
@@ -20,7 +21,7 @@ class NodeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One resource of one flavor, of a ClusterQueue or a cohort."""
+    """One resource of one flavor, in a ClusterQueue or a cohort."""
 
     kind: NodeKind
     name: str
@@ -30,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Amounts in base units. `over` is what is used beyond all that may be used there, own and borrowed."""
+    """Amounts in base units. `over` is the usage that exceeds the node's own quota plus the quota it may borrow."""
 
     nominal: int = 0
     used: int = 0
@@ -39,7 +40,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the next cycles would do. `complete` is false where the time was over before they came to rest."""
+    """The decisions of the next cycles. `complete` is false if the time ran out before the cycles became idle."""
 
     loads: Mapping[Place, Load]
     """As it is before those cycles."""
@@ -55,7 +56,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class LoadChange:
-    """A quota that changes, or that more is used of than may be."""
+    """A quota that changes, or whose excess usage changes."""
 
     place: Place
     nominal_before: int
@@ -64,7 +65,7 @@ class LoadChange:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a change would do beyond what happens without it. Workloads by key, with their ClusterQueue."""
+    """The effects of a change, compared with no change. Workloads are given by key, with their ClusterQueue."""
 
     starts: Mapping[str, str]
     waits: Mapping[str, str]
@@ -78,9 +79,9 @@ class Effects:
 
 
 def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
-    """Run cycles until nothing more happens or `go_on`, asked between cycles, says no; then undo them all.
+    """Run cycles until they are idle or `go_on` returns False, then undo them all. `go_on` is called between cycles.
 
-    A workload that is preempted or drained has stopped by the next cycle.
+    A workload that is preempted or drained counts as stopped in the next cycle.
     """
     loads = dict(_loads(world))
     inactive = {
@@ -96,7 +97,7 @@ def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: Tru
 
 
 def effects(before: Outlook, after: Outlook) -> Effects:
-    """What differs between the outlooks without a change and with it."""
+    """Return the differences between the outlook without a change and the outlook with it."""
     complete = before.complete and after.complete
     return Effects(
         starts=_beyond(after.starts, before.starts),

@@ -1,4 +1,4 @@
-"""Runs cycles at one instant until nothing more happens."""
+"""Runs cycles at one instant until they are idle."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ClusterQueue."""
 
 
 def run_until_idle(world: World, now: float, *, limit_idle: bool = False) -> Iterator[CycleResult]:
-    """Run cycles at one instant, until no ClusterQueue has an active workload, or a cycle decided nothing and left
-    all active workloads active.
+    """Run cycles at one instant, until no ClusterQueue has an active workload, or until a cycle makes no decision and
+    leaves all active workloads active.
 
-    The caller may act between cycles. With `limit_idle` it also ends after `IDLE_CYCLES` and more cycles in a row
-    without a decision, as recorded runs of Kueue do. It always ends, because workloads in a preemption loop are
-    paused (`scheduling.state.preemption_loops`).
+    The caller may act between cycles. With `limit_idle` the run also ends after more than `IDLE_CYCLES` consecutive
+    cycles without a decision, like recorded runs of Kueue. The run always ends, because workloads in a preemption loop
+    are paused (`scheduling.state.preemption_loops`).
     """
     yield from _cycles(world, now, limit_idle=limit_idle)
     while (said := world.drain_outcomes()) is not None:
@@ -44,7 +44,7 @@ def _cycles(world: World, now: float, *, limit_idle: bool) -> Iterator[CycleResu
 
 
 def _said(world: World) -> Iterator[CycleResult]:
-    """Outcomes decided outside of a cycle, as results without decisions."""
+    """Yield the outcomes that were decided outside of a cycle, as results without decisions."""
     for said in (world.pause_preemption_loops(), world.drain_outcomes()):
         if said is not None:
             yield said

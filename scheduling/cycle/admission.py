@@ -1,4 +1,4 @@
-"""Carries out decisions on the state: reserves quota for a workload, or tells one to stop."""
+"""Applies decisions to the state: reserves quota for a workload, or asks a workload to stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Admitter:
         self._state = state
 
     def admit(self, entry: Entry) -> Admit:
-        """Reserve quota for the entry's workload as assigned. The cells are charged already."""
+        """Reserve quota for the entry's workload according to its assignment. The cells are already charged."""
         state, info, cq = self._state, entry.info, entry.cq
         assignment = entry.assignment
         pod_sets = tuple(
@@ -64,7 +64,7 @@ class Admitter:
         )
 
     def place(self, entry: Entry) -> Admit:
-        """Place a workload that holds quota: the topology and devices that were delayed until its checks were Ready."""
+        """Place a workload that holds quota. Its topology and devices were delayed until its checks were Ready."""
         state, info = self._state, entry.info
         assert info.admission is not None  # it holds quota
         found = {result.name: result.topology for result in entry.assignment.pod_sets}
@@ -91,7 +91,7 @@ class Admitter:
         return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
 
     def mark_preempted(self, target: Target, message: str) -> None:
-        """Tell a workload to stop. It keeps its quota until it has stopped."""
+        """Ask a workload to stop. It keeps its quota until it has stopped."""
         info = target.info
         self._state.journal.note_once(info)
         info.evicted = True
@@ -102,8 +102,8 @@ class Admitter:
 
 
 def _is_admitted_at_once(entry: Entry, required: list[str]) -> bool:
-    """Whether no admission check is outstanding: the workload lists all that its flavors require, and all listed
-    checks are Ready."""
+    """Return whether no admission check is outstanding: the workload lists every check that its flavors require, and
+    every listed check is Ready."""
     if entry.assignment.delayed:
         return False
     checks = entry.info.workload.admission_checks

@@ -1,4 +1,4 @@
-"""Results of the flavor assigner: a flavor per resource of each pod set, how well it fits, and why not."""
+"""Results of the flavor assigner: a flavor per resource of each pod set, how well it fits, and its refusals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Mode(IntEnum):
 
 
 class RefusalKind(IntEnum):
-    """What a refusal is about; selects its wording."""
+    """The subject of a refusal; selects its wording."""
 
     MISMATCH = 0
     UNAVAILABLE = 1
@@ -48,10 +48,10 @@ class RefusalKind(IntEnum):
 
 
 class Refusal(NamedTuple):
-    """Why one flavor, or one resource of it, does not fit. Amounts are in base units.
+    """The reason why one flavor, or one resource of it, does not fit. Amounts are in base units.
 
-    `wanted` includes what earlier pod sets of the workload take. `limit` is the highest possible amount
-    (EXCEEDS_MAXIMUM) or what is free now (LACKS). `preemptible`: preemption may help.
+    `wanted` includes the usage of the workload's earlier pod sets. `limit` is the highest possible amount
+    (EXCEEDS_MAXIMUM) or the free amount (LACKS). `preemptible`: preemption may help.
     """
 
     kind: RefusalKind
@@ -91,7 +91,7 @@ class Choice:
 
 
 class PodSetResult:
-    """The result for one pod set. `fits`: for every resource group there is a flavor in which all its resources fit."""
+    """The result for one pod set. `fits`: every resource group has a flavor in which all its resources fit."""
 
     __slots__ = ("delayed", "fits", "flavors", "gained", "kept", "leaving", "name", "pod_set", "requests", "topology")
 
@@ -165,8 +165,8 @@ class Assignment:
 
     @property
     def reason_without_victims(self) -> PendingReason:
-        """The pending reason of a workload that needs preemption but has no victims: devices or nodes if nothing else
-        is short."""
+        """The pending reason of a workload that needs preemption but has no victims: devices or nodes if only these
+        are short."""
         kinds = {refusal.kind for refusals in self.refusals for refusal in refusals}
         if kinds == {RefusalKind.NODES}:
             return PendingReason.WAITING_FOR_NODES
@@ -174,7 +174,7 @@ class Assignment:
         return PendingReason.WAITING_FOR_DEVICES if devices else PendingReason.WAITING_FOR_QUOTA
 
     def cells_to_preempt(self) -> set[Cell]:
-        """The cells whose flavor needs preemption."""
+        """Return the cells whose flavor needs preemption."""
         return {
             choice.cell
             for ps in self.pod_sets
@@ -183,12 +183,12 @@ class Assignment:
         }
 
     def flavor_names(self) -> list[dict[str, str]]:
-        """Per pod set the flavor of each resource."""
+        """Return the flavor of each resource, per pod set."""
         return [{name: choice.flavor for name, choice in ps.flavors.items()} for ps in self.pod_sets]
 
 
 def _mildest_flavor(refusals: Sequence[Refusal]) -> PendingReason | None:
-    """The reason of the flavor that comes closest to fitting; None if preemption may help with all of them."""
+    """Return the reason of the flavor that comes closest to fitting; None if preemption may help with every flavor."""
     by_flavor: dict[str, PendingReason] = {}
     for refusal in refusals:
         known = by_flavor.get(refusal.flavor)
@@ -198,8 +198,8 @@ def _mildest_flavor(refusals: Sequence[Refusal]) -> PendingReason | None:
 
 
 def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
-    """The assignment of a workload that holds quota. Every flavor fits, and pod sets that were not delayed have their
-    topology."""
+    """Return the assignment of a workload that holds quota. Every flavor fits, and each pod set whose placement was
+    not delayed has its topology."""
     assert info.admission is not None  # it holds quota
     pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
     assignment = Assignment()

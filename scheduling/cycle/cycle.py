@@ -1,11 +1,11 @@
-"""One scheduling cycle, as Kueue runs it:
+"""One scheduling cycle, with the steps of Kueue:
 
 1. Take the head of every ClusterQueue.
-2. The numbers as they are now are the snapshot: what is only tried in this cycle is taken back at its end.
-3. Nominate: for every head, against the same untouched usage, find which flavors it could get and whom to preempt.
+2. Use the live usage as the snapshot: usage that is only tried in this cycle is taken back at its end.
+3. Nominate: find the flavors and preemption targets of every head, each against the same unchanged usage.
 4. Order the heads.
-5. Go through them: admit, preempt or skip, each on top of what the ones before it took.
-6. Put those that were not admitted back into their queues, active or inadmissible.
+5. Admit, preempt or skip each head, on top of the usage of the heads before it.
+6. Put every head that was not admitted back into its queue, as active or inadmissible.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class Cycle:
         """Whether devices were reserved in this cycle, so that placements found before may not fit any more."""
 
     def run(self, *, blocked: bool = False, placed: Iterable[str] = ()) -> CycleResult:
-        """Run the cycle. The state's time must be set, and its inadmissible workloads woken.
+        """Run the cycle. The caller has set the state's time and woken its inadmissible workloads.
 
-        `blocked`: only second passes of workloads that hold quota are decided. `placed`: the keys of workloads that
-        were moved to other topology domains before, in this cycle.
+        `blocked`: decide only second passes of workloads that hold quota. `placed`: the keys of workloads that this
+        cycle has already moved to other topology domains.
         """
         self._placed.update(placed)
         entries = self._nominate_second_passes()
@@ -129,7 +129,7 @@ class Cycle:
         return [nominate(info, cq, cycle) for info, cq in heads]
 
     def in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """The entries in the order in which they are decided. Lazy: the next one depends on what was decided before."""
+        """Yield the entries in the order in which they are decided. The order is lazy: earlier decisions change it."""
         configuration = self._state.configuration
         order = classical_order if configuration.fair_sharing is None else fair_order
         return order(entries, configuration.features)
@@ -177,7 +177,8 @@ class Cycle:
         entry.reason = reason
 
     def _leave_without_candidates(self, entry: Entry) -> None:
-        """Skip an entry that has no preemption candidates or is paused. A pause does not concern equal workloads."""
+        """Skip an entry that is paused or has no preemption candidates. The pause of a workload does not affect
+        equal workloads."""
         until = self._state.preemption_loops.paused_until(entry.info.key, self._state.now)
         if until is not None:
             entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
@@ -205,8 +206,8 @@ class Cycle:
         return self._claimed.setdefault(id(entry.cq.node.root), {})
 
     def _victims(self, entry: Entry) -> dict[str, WorkloadInfo]:
-        """The preempted workloads that count as gone for the entry: those of its cohort tree; with a topology those
-        of all trees, because trees share nodes."""
+        """Return the preempted workloads that count as gone for the entry: those of its cohort tree, or those of all
+        trees if the entry has a topology, because trees share nodes."""
         if not entry.assignment.topology_usage:
             return self._claims(entry)
         return {key: info for claims in self._claimed.values() for key, info in claims.items()}
@@ -215,8 +216,8 @@ class Cycle:
         return bool(entry.targets) and any(target.info.key in self._claims(entry) for target in entry.targets)
 
     def _recompute_if_needed(self, entry: Entry) -> bool:
-        """Whether the entry still fits. Its assignment is computed again in the nominated flavors if an earlier entry
-        claimed its victims or its topology domains."""
+        """Return whether the entry still fits. If an earlier entry claimed its victims or its topology domains, its
+        assignment is computed again in the nominated flavors."""
         if entry.assignment.mode is Mode.NO_FIT:
             return False
         if self._overlaps(entry):
@@ -245,8 +246,8 @@ class Cycle:
         entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
 
     def _fits(self, entry: Entry) -> tuple[bool, bool]:
-        """Whether the entry fits once its own victims and those of the other entries are gone, and whether its quota
-        alone fits."""
+        """Return whether the entry fits, and whether its quota alone fits, without its own victims and those of
+        earlier entries."""
         if self._fits_now(entry) == (True, True):
             return True, True
         gone = {**self._victims(entry), **{target.info.key: target.info for target in entry.targets}}
@@ -268,7 +269,8 @@ class Cycle:
         return found
 
     def _devices_fit_now(self, entry: Entry) -> bool:
-        """Whether the entry's pods have a place beside everybody who is still there, but the slice that it replaces."""
+        """Return whether the entry's pods have a place while the preempted workloads still run. The slice that the
+        entry replaces does not count."""
         simulation, replaced = self._state.simulation, entry.replaced
         if replaced is not None:
             simulation.remove(replaced)
@@ -307,7 +309,8 @@ class Cycle:
                 self._state.topology_flavors.remove_usage(flavor, charge)
 
     def _reserve(self, entry: Entry) -> None:
-        """Reserve quota for an entry that may preempt but has no candidates, unless it can reclaim without limit."""
+        """Reserve quota for an entry that may preempt but has no candidates, unless its queue may reclaim from any
+        priority."""
         if entry.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
             return
         assignment = entry.assignment
@@ -320,7 +323,7 @@ class Cycle:
                 self._lowered.append((cell, amount))
 
     def _preempt(self, entry: Entry) -> None:
-        """Tell the victims to stop. The preemptor waits, and its usage stays charged until the end of the cycle."""
+        """Ask the victims to stop. The preemptor waits, and its usage stays charged until the end of the cycle."""
         self._use(entry)
         claims = self._claims(entry)
         for target in entry.targets:
@@ -361,7 +364,8 @@ class Cycle:
     # -- step 6 --------------------------------------------------------------------------------------------------------
 
     def _requeue(self, entry: Entry) -> None:
-        """Put an entry back into its queue: active if another attempt makes sense at once, else inadmissible."""
+        """Put an entry back into its queue: as active if another attempt makes sense at once, otherwise as
+        inadmissible."""
         if entry.is_second_pass:
             self._try_again_later(entry)
             return
@@ -406,8 +410,8 @@ class Cycle:
     def _set_equals_inadmissible(self, entry: Entry) -> None:
         """Make all equal workloads inadmissible.
 
-        Each gets the message once; a new message with the same reason is not written. The message does not name the
-        refused workload, which may belong to another tenant.
+        Each workload gets the message once; a new message with the same reason is not written. The message does not
+        name the refused workload, which may belong to another tenant.
         """
         text = f"{describe_refusals(entry.assignment)}; an equal workload was refused in this cycle"
         verdict = (entry.reason, text)

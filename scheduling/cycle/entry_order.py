@@ -1,4 +1,4 @@
-"""The order in which a cycle decides its entries: classical, or by fair sharing."""
+"""The order in which a cycle decides its entries: classical or fair sharing."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ EntryOrder = tuple[int, float, str, str]
 
 
 def classical_order(entries: Iterable[Entry], features: Features = _ALL) -> Iterator[Entry]:
-    """Lower borrowing level first, then the order within a queue: priority, time, uid."""
+    """Sort by borrowing level, lower first, then by the order within a queue: priority, time, uid."""
     return iter(sorted(entries, key=lambda entry: (entry.assignment.level, _order(entry, features))))
 
 
 def _order(entry: Entry, features: Features) -> EntryOrder:
-    """The order within a queue; without priority sorting the priority is left out."""
+    """Return the sort key within a queue; without priority sorting it omits the priority."""
     order = entry.info.order
     return order if features.priority_sorting else (0, *order[1:])
 
@@ -60,7 +60,7 @@ class _Arena:
         self.winner: Entry | None = None
 
     def refresh(self) -> None:
-        """Find the winner again. The winners of the child cohorts must be up to date."""
+        """Find the winner again. The winners of the child cohorts must be current."""
         best: Entry | None = self.contenders[0].entry if self.contenders else None
         key: FairKey | None = self.contenders[0].key if self.contenders else None
         for child in self.children.values():
@@ -73,7 +73,7 @@ class _Arena:
 
 
 def fair_order(entries: Iterable[Entry], features: Features = _ALL) -> Iterator[Entry]:
-    """The winner of the tournament, repeatedly. Each entry is decided before the next is drawn."""
+    """Yield the winner of the tournament until no entry is left. Each entry is decided before the next is drawn."""
     arenas: dict[int, _Arena] = {}
     roots: list[_Arena] = []
     lone: list[Entry] = []
@@ -112,8 +112,8 @@ def _arena(cohort: CohortNode, features: Features, arenas: dict[int, _Arena], ro
 
 
 def _fair_key(entry: Entry, node: QuotaNode, features: Features) -> FairKey:
-    """Sort key: entries that need not borrow first, then the smaller share (both as if the entry were admitted), then
-    queue order."""
+    """Return the sort key: entries that need not borrow first, then the smaller share (both as if the entry were
+    admitted), then queue order."""
     amounts = entry.net_usage()
     add_usage(amounts)
     share = dominant_resource_share(node)

@@ -1,4 +1,4 @@
-"""Words for decisions: why a workload waits, and for whom a workload was preempted."""
+"""Messages for decisions: why a workload waits, and why a workload was preempted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PREEMPTION_WORDS = {
 
 
 def describe_refusal(refusal: Refusal) -> str:
-    """One refusal as a clause."""
+    """Describe one refusal as a clause."""
     wanted = amount_in_words(refusal.resource, refusal.wanted)
     match refusal.kind:
         case RefusalKind.EXCEEDS_MAXIMUM:
@@ -37,7 +37,7 @@ def describe_refusal(refusal: Refusal) -> str:
 
 
 def describe_refusals(assignment: Assignment) -> str:
-    """Why an assignment does not fit: each distinct refusal, separated by pod set group and resource group."""
+    """Describe why an assignment does not fit: each distinct refusal, separated by pod set group and resource group."""
     parts: list[str] = []
     for refusals in assignment.refusals:
         # Refusals about devices are whole sentences. Within a list they lose their full stop.
@@ -48,13 +48,13 @@ def describe_refusals(assignment: Assignment) -> str:
 
 
 def hierarchy_path(node: QuotaNode) -> str:
-    """`/root/.../cohort/cluster-queue`."""
+    """Return the path `/root/.../cohort/cluster-queue`."""
     names = [ancestor.name for ancestor in reversed(node.ancestors())]
     return "/" + "/".join([*names, node.name])
 
 
 def describe_preemption(info: WorkloadInfo, cq: ClusterQueueState, target: Target, state: State) -> str:
-    """For which workload the target was preempted, why, and where both are in the tree.
+    """Describe a preemption: the preemptor, the reason, and the place of both workloads in the cohort tree.
 
     The victim's tenant reads this message. As in Kueue, a workload of another namespace appears with its uid but
     without its name.

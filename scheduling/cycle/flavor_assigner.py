@@ -1,8 +1,8 @@
-"""Kueue's flavor assigner: chooses a flavor for each resource of each pod set, as fit, reclaim, preempt or no fit.
+"""Kueue's flavor assigner: chooses a flavor for each resource of each pod set, and grades how well it fits.
 
-Pod sets are assigned group by group (a group shares flavors), and usage of earlier groups of the workload counts for
-later ones. For each resource group, flavors are tried in order, from where the last attempt stopped, until one
-satisfies the ClusterQueue's flavor fungibility.
+Pod sets are assigned group by group (a group shares flavors); usage of the workload's earlier groups counts for later
+groups. For each resource group, flavors are tried in order, from where the last attempt stopped, until one satisfies
+the ClusterQueue's flavor fungibility.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = Mode.NO_FIT, Mode.NO_CANDIDATES, 
 
 
 class Oracle(Protocol):
-    """Says whether preemption could make room in one cell."""
+    """Decides whether preemption could make room in one cell."""
 
     def __call__(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
     ) -> tuple[Mode, int]:
-        """NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level after the victims are gone."""
+        """Return NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level after the victims are gone."""
 
 
 class FlavorAssigner:
@@ -55,9 +55,9 @@ class FlavorAssigner:
         fair_sharing: bool,
         fungible: bool = True,
     ) -> None:
-        """`ignore_undeclared`: resources that no resource group covers are not checked. `fungible`: the flavor
-        fungibility of the ClusterQueue counts; else the first flavor that fits is taken, or the first of those that
-        need the least."""
+        """`ignore_undeclared`: do not check resources that no resource group covers. `fungible`: apply the
+        ClusterQueue's flavor fungibility; otherwise take the first flavor that fits, or else the first flavor with
+        the best mode."""
         self._matcher = matcher
         self._devices = devices
         self._oracle = oracle
@@ -72,7 +72,7 @@ class FlavorAssigner:
         pod_sets: Sequence[PodSetRequests],
         pins: Pins | None = None,
     ) -> Assignment:
-        """Assign flavors to the pod sets, whose counts may be reduced. Stops at the first group that does not fit."""
+        """Assign flavors to the pod sets, whose counts may be reduced. Stop at the first group that does not fit."""
         assignment = Assignment()
         for group in info.groups:
             members = [pod_sets[index] for index in group]
@@ -87,7 +87,7 @@ class FlavorAssigner:
         return assignment
 
     def _require_topologies(self, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Refuse a pod set that needs a topology unless it has exactly one flavor with one."""
+        """Refuse a pod set that needs a topology unless exactly one of its flavors has one."""
         for result in assignment.pod_sets:
             if result.pod_set.count == 0 or not self._matcher.needs_topology(cq, result.pod_set):
                 continue
@@ -100,8 +100,8 @@ class FlavorAssigner:
     def fit(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
     ) -> tuple[Mode, int]:
-        """How an amount fits one cell, and at which borrowing level. Without `ask`, an amount that does not fit
-        counts as having no preemption candidates."""
+        """Return how well an amount fits one cell, and its borrowing level. Without `ask`, an amount that does not
+        fit counts as having no preemption candidates."""
         if not info.may_borrow:
             return self._fit_own_quota(cq, info, cell, wanted, refusals, ask=ask)
         available = max(0, cell.available())
@@ -122,11 +122,11 @@ class FlavorAssigner:
     def _fit_own_quota(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
     ) -> tuple[Mode, int]:
-        """`fit` for a workload that is never reclaimed. It must not borrow, because its owner could not get the quota
-        back.
+        """Do the work of `fit` for a workload that is never reclaimed. It must not borrow, because the lender could not
+        get the quota back.
 
-        If the amount fits the ClusterQueue's own quota it also fits every cohort above, which has at least what its
-        ClusterQueues lend.
+        An amount that fits the ClusterQueue's own quota also fits every cohort above, which has at least the quota that
+        its ClusterQueues lend.
         """
         available = max(0, cell.room(borrowing=False))
         if wanted <= available:
@@ -149,16 +149,16 @@ class FlavorAssigner:
         return self._fair_sharing and preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
 
     def with_topology(self, found: Mapping[str, Choice]) -> list[str]:
-        """The chosen flavors that have a topology."""
+        """Return the chosen flavors that have a topology."""
         return self._matcher.with_topology(choice.flavor for choice in found.values())
 
     def skips(self, amount: int) -> bool:
-        """Whether an uncovered resource is ignored rather than refused: the amount is 0, or undeclared resources are
-        ignored."""
+        """Return whether an uncovered resource is ignored rather than refused: its amount is 0, or undeclared
+        resources are ignored."""
         return amount == 0 or self._ignore_undeclared
 
     def uncovered(self, cq: ClusterQueueState, requests: Iterable[Mapping[str, int]]) -> list[str]:
-        """The requested resources that cause a refusal because no resource group covers them."""
+        """Return the requested resources that no resource group covers and that therefore cause a refusal."""
         missing = {
             name: None
             for amounts in requests
@@ -176,8 +176,8 @@ class FlavorAssigner:
         group: GroupState,
         slot: FlavorSlot,
     ) -> NoPlace | None:
-        """Why a flavor whose quota fits has no place for the pods, or None. A single flavor is not checked here,
-        because the whole assignment is placed afterwards anyway."""
+        """Return why a flavor whose quota fits has no place for the pods, or None. A single flavor is not checked
+        here, because the whole assignment is placed afterwards anyway."""
         if not group.last or not slot.selective or not self._devices.concerns(info):
             return None
         return self._devices.refusal_of(info, cq, assignment, results, slot)
@@ -185,7 +185,7 @@ class FlavorAssigner:
     def mismatch(
         self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
     ) -> str | None:
-        """Why the flavor does not suit the pods of one of the pod sets, or None."""
+        """Return why the flavor does not suit the pods of one of the pod sets, or None."""
         for result in results:
             problem = self._matcher.mismatch(cq, result.pod_set, group, slot)
             if problem is not None:
@@ -194,8 +194,8 @@ class FlavorAssigner:
 
 
 class _Best(NamedTuple):
-    """The best flavor so far. `mode` and `level` are those of its worst resource; `attempted` is the last index
-    tried."""
+    """The best flavor so far. `mode` and `level` are those of its worst resource; `attempted` is the index of the
+    last flavor tried."""
 
     slot: FlavorSlot | None
     mode: Mode
@@ -205,7 +205,7 @@ class _Best(NamedTuple):
 
 
 class _GroupSearch:
-    """The search for one group of pod sets."""
+    """The flavor search for one group of pod sets."""
 
     __slots__ = ("_assigner", "_assignment", "_cq", "_indexes", "_info", "_pins", "_requests", "_results")
 
@@ -229,8 +229,8 @@ class _GroupSearch:
         self._requests = results[0].requests if len(results) == 1 else _sum([ps.requests for ps in results])
 
     def run(self) -> bool:
-        """Find flavors for every resource of the group and add their usage to the assignment. False at the first
-        failure."""
+        """Find flavors for every resource of the group and add their usage to the assignment. Return False at the
+        first failure."""
         found: dict[str, Choice] = {}
         for resource, amount in self._requests.items():
             if resource in found:
@@ -263,8 +263,7 @@ class _GroupSearch:
         return False
 
     def _share_topology(self, found: dict[str, Choice]) -> None:
-        """Give a pod set that requests nothing covered the flavors with a topology of the other pod sets of its named
-        group."""
+        """Copy the flavors with a topology to each pod set of the named group that requests no covered resource."""
         names = self._assigner.with_topology(found)
         for result in self._results:
             request = result.pod_set.pod_set.topology_request
@@ -291,10 +290,10 @@ class _GroupSearch:
         return last.tried[first].get(resource, -1) + 1
 
     def _find_flavor(self, group: GroupState, trigger: str, refusals: list[Refusal]) -> tuple[dict[str, Choice], bool]:
-        """The best flavor of a resource group, and whether its worst resource fits.
+        """Return the best flavor of a resource group, and whether its worst resource fits.
 
-        If a flavor that fits always wins over one that needs preemption, the victims matter only when none fits. So a
-        first search does not ask for victims, and a second one does.
+        If a flavor that fits always wins over a flavor that needs preemption, victims matter only when no flavor fits.
+        So the first search does not look for victims, and a second search does.
         """
         fungibility = self._cq.spec.flavor_fungibility
         a_fit_wins = not self._assigner.fungible or (
@@ -344,7 +343,7 @@ class _GroupSearch:
         return best._replace(attempted=attempted)
 
     def _problem(self, group: GroupState, slot: FlavorSlot, trigger: str) -> str | None:
-        """Why this workload cannot use the flavor at all, or None."""
+        """Return why this workload cannot use the flavor at all, or None."""
         if not self._may_use(slot, trigger):
             return f"flavor {slot.name} may not be used by this workload now"
         if slot.selective or self._info.asks_for_topology:
@@ -354,8 +353,8 @@ class _GroupSearch:
     def _check_devices(
         self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
     ) -> tuple[Mode, dict[str, tuple[Mode, int]]]:
-        """A flavor with quota but no place does not fit, or needs preemption where the ClusterQueue allows that for
-        devices."""
+        """Downgrade a flavor that has quota but no place: it needs preemption if the ClusterQueue allows it for
+        devices, otherwise it does not fit."""
         refused = self._assigner.device_refusal(self._info, self._cq, self._assignment, self._results, group, slot)
         if refused is None:
             return FIT, fits
@@ -374,7 +373,7 @@ class _GroupSearch:
     def _fit_flavor(
         self, slot: FlavorSlot, requested: Mapping[str, int], by_level: bool, refusals: list[Refusal], ask: bool
     ) -> tuple[Mode, int, dict[str, tuple[Mode, int]]]:
-        """Mode and level of the worst resource, and those of each resource."""
+        """Return the mode and level of the worst resource, and those of each resource."""
         usage = self._assignment.usage
         worst_mode, worst_level = FIT, 0
         fits: dict[str, tuple[Mode, int]] = {}
@@ -407,7 +406,7 @@ def _sum(requests: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_preempt: FungibilityPolicy) -> bool:
-    """Whether the search continues after a flavor of this mode and level (Kueue's shouldTryNext)."""
+    """Return whether the search continues after a flavor of this mode and level (Kueue's shouldTryNext)."""
     if mode <= NO_CANDIDATES:
         return True
     if mode is not FIT and when_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR:
@@ -416,7 +415,7 @@ def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_pre
 
 
 def _is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, by_level: bool) -> bool:
-    """Whether the first is strictly better than the other (Kueue's isPreferred)."""
+    """Return whether the first mode and level are strictly better than the others (Kueue's isPreferred)."""
     if mode is NO_FIT:
         return False
     if other_mode is NO_FIT:
@@ -445,7 +444,7 @@ def _topology_refusal(pod_set: str, flavors: Sequence[str]) -> Refusal:
 
 
 def not_covered(resources: Sequence[str]) -> str:
-    """`cpu and memory are not covered`."""
+    """Return `cpu and memory are not covered` for these resources."""
     listed = " and ".join(part for part in (", ".join(resources[:-1]), resources[-1]) if part)
     return f"{listed} {'is' if len(resources) == 1 else 'are'} not covered"
 

@@ -1,12 +1,12 @@
 """Joins quota and nodes in one decision: a flavor with quota but no place for the pods does not fit.
 
-This concerns workloads whose pods ask for devices while some node has registered devices. While nodes are known, the
-cluster's `placement` adds pods without devices: in flavors with a topology (`topology`), or all (`all`). Otherwise
-quota alone decides. Either all pods of all pod sets are placed, or none.
+Workloads whose pods ask for devices are placed as soon as some node has registered devices. Once nodes are known, the
+cluster's `placement` adds pods without devices: in flavors with a topology (`topology`), or in all flavors (`all`). For
+other workloads quota alone decides. Either all pods of all pod sets are placed, or none.
 
 Pods without devices in flavors where quota alone decides (`quota_only`) are left to the cluster's own scheduler. Pods
-with rules that we do not read (`PodTemplate.has_unread_rules`) must find a place but do not reserve it, because they
-may have to run elsewhere.
+with scheduling rules that kueueweb does not read (`PodTemplate.has_unread_rules`) must find a place but do not reserve
+it, because they may have to run elsewhere.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadI
 
 
 class NoPlace(NamedTuple):
-    """Why pods cannot be placed: a message, and what it is about."""
+    """The reason why pods cannot be placed: a message and its subject."""
 
     text: str
     kind: RefusalKind = RefusalKind.DEVICES
 
     def refusal(self, flavor: str = "") -> Refusal:
-        """The refusal of a flavor, or of the whole assignment."""
+        """Return the refusal of a flavor, or of the whole assignment."""
         text = f"flavor {flavor}: {self.text}" if flavor else self.text
         for_nodes = self.kind is RefusalKind.NODES
         reason = PendingReason.WAITING_FOR_NODES if for_nodes else PendingReason.WAITING_FOR_DEVICES
@@ -58,30 +58,30 @@ class DeviceAssigner:
         self._state = state
 
     def concerns(self, info: WorkloadInfo) -> bool:
-        """Whether some of the workload's pods must be placed."""
+        """Return whether some of the workload's pods must be placed."""
         return any(self.concerns_pod_set(pod_set) for pod_set in info.pod_sets)
 
     def concerns_pod_set(self, pod_set: PodSetRequests) -> bool:
-        """Whether the pods must be placed: on devices, or on nodes with room for them."""
+        """Return whether the pods must be placed: on devices, or on nodes with room for them."""
         if self._state.places_by_room:
             return pod_set.count > 0
         return self._asks(pod_set)
 
     @property
     def places_by_room(self) -> bool:
-        """Whether pods without devices are placed too, in some flavors at least."""
+        """Whether pods without devices are also placed, at least in some flavors."""
         return self._state.places_by_room
 
     def _asks(self, pod_set: PodSetRequests) -> bool:
         return self._state.has_devices and self._request(pod_set).asks_for_devices
 
     def _by_room(self, pod_set: PodSetRequests) -> bool:
-        """Whether the pods ask for no devices but are placed all the same."""
+        """Return whether the pods are placed although they ask for no devices."""
         return self._state.places_by_room and not self._asks(pod_set)
 
     def _is_left_alone(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Iterable[str]) -> bool:
-        """Whether the cluster's own scheduler places the pods, so that quota alone decides here. A workload that asks
-        for devices is placed whole, but in flavors where quota alone decides."""
+        """Return whether the cluster's own scheduler places the pods, so that quota alone decides here. A workload
+        that asks for devices is placed whole, except for its pods in flavors where quota alone decides."""
         if not self._by_room(pod_set):
             return False
         specs = [self._state.flavors[name] for name in flavors if name in self._state.flavors]
@@ -91,22 +91,23 @@ class DeviceAssigner:
         return not in_scope and not any(self._asks(each) for each in info.pod_sets)
 
     def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
-        """Whether pods in the flavor are placed in a second pass, after the admission checks. A growing elastic job
-        is placed at once, because its other pods run."""
+        """Return whether pods in the flavor are placed in a second pass, after the admission checks. A growing
+        elastic job is placed at once, because its other pods already run."""
         if not cq.spec.admission_checks or info.queue_state is QueueState.RESERVING:
             return False
         return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None
 
     def problem(self, info: WorkloadInfo) -> str | None:
-        """What is wrong with a device request, or None. Such pods would be rejected, or run without devices."""
+        """Return the fault of a device request, or None. Pods with a faulty request would be rejected, or run
+        without devices."""
         if not self._state.has_devices:
             return None
         problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems)
         return next((str(problem) for problem in problems), None)
 
     def unplaceable_claims(self, info: WorkloadInfo) -> str:
-        """Why claims of its pods find no place on any node, whatever is free; empty where they may, or where the
-        cluster's own scheduler places the pods."""
+        """Return why the pods' claims find no place on any node, even on empty nodes. Empty if they may find one, or
+        if the cluster's own scheduler places the pods."""
         if not self._state.places_all_pods:
             return ""
         return next((f"pod set {ps.name}: {why}" for ps in info.pod_sets if (why := ps.claimed.not_placeable)), "")
@@ -119,7 +120,8 @@ class DeviceAssigner:
         members: Sequence[PodSetResult],
         slot: FlavorSlot,
     ) -> NoPlace | None:
-        """Why these pod sets, together with those before them, find no place on the nodes of a flavor, or None."""
+        """Return why these pod sets, together with those before them, find no place on the nodes of a flavor, or
+        None."""
         if self.waits_for_checks(info, cq, slot.name):
             return None
         pod_sets: list[PodSetToPlace] = []
@@ -132,8 +134,8 @@ class DeviceAssigner:
         return describe(found) if isinstance(found, PlacementRefusal) else None
 
     def filters(self, info: WorkloadInfo, flavors: Sequence[str]) -> NodeFilters | None:
-        """What keeps the workload's pods off the nodes of these flavors, apart from topology; None if every pod has a
-        place."""
+        """Return the constraints other than topology that keep the workload's pods off the nodes of these flavors;
+        None if every pod has a place."""
         pod_sets = [
             self.to_place(info, pod_set, flavors, pod_set.count, None)
             for pod_set in info.pod_sets
@@ -142,7 +144,7 @@ class DeviceAssigner:
         return self._state.fleet.filters(pod_sets)
 
     def device_room(self, assignment: Assignment) -> Room:
-        """Upper bound of pods per node, by pod set, for pods that ask for devices."""
+        """Return the upper bound of pods per node, by pod set, for pods that ask for devices."""
         without = list(self._state.simulation.removed)
         return {
             result.name: self._state.fleet.most_pods(self._request(result.pod_set), without=without)
@@ -151,7 +153,7 @@ class DeviceAssigner:
         }
 
     def room_for(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Collection[str]) -> dict[str, int] | None:
-        """Upper bound of the pod set's pods per node; None for pods that are not placed here."""
+        """Return the upper bound of the pod set's pods per node; None for pods that are not placed here."""
         without = list(self._state.simulation.removed)
         if self._asks(pod_set):
             return self._state.fleet.most_pods(self._request(pod_set), without=without)
@@ -160,7 +162,7 @@ class DeviceAssigner:
         return self._state.fleet.room(self.to_place(info, pod_set, flavors, 1, None), without=without)
 
     def room(self, info: WorkloadInfo, assignment: Assignment) -> Room:
-        """Upper bound of pods per node, by pod set, for pods that are placed here."""
+        """Return the upper bound of pods per node, by pod set, for pods that are placed here."""
         rooms = {
             result.name: self.room_for(info, result.pod_set, [choice.flavor for choice in result.flavors.values()])
             for result in assignment.pod_sets
@@ -168,12 +170,12 @@ class DeviceAssigner:
         return {name: room for name, room in rooms.items() if room is not None}
 
     def unlimited_room(self) -> dict[str, int]:
-        """No limit on any node."""
+        """Return a bound without a limit on any node."""
         return dict.fromkeys(self._state.fleet.nodes, MOST)
 
     def refuse(self, cq: ClusterQueueState, assignment: Assignment, found: NoPlace) -> None:
-        """Record that the assignment has no place: it does not fit, or needs preemption where the ClusterQueue allows
-        that for devices."""
+        """Record that the assignment has no place: it needs preemption if the ClusterQueue allows it for devices,
+        otherwise it does not fit."""
         assignment.refusals.append([found.refusal()])
         if not cq.spec.preempt_for_devices:
             assignment.mode = Mode.NO_FIT
@@ -185,14 +187,14 @@ class DeviceAssigner:
                 choice.mode = Mode.PREEMPT
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
-        """A test whether the pods have a place without the workloads that the simulation has removed when it is
-        called; None when no pod is placed here."""
+        """Return a test whether the pods have a place; None if no pod is placed here. When called, the test leaves
+        out the workloads that the simulation has removed by then."""
         if assignment.delayed or not self.concerns(info):
             return None
         return lambda: not isinstance(self.find(info, assignment), PlacementRefusal)
 
     def still_fits(self, info: WorkloadInfo, assignment: Assignment) -> bool:
-        """Whether the pods still have a place. If the one found before is taken, another is searched."""
+        """Return whether the pods still have a place. If the place found before is taken, search another one."""
         if assignment.delayed or not self.concerns(info):
             return True
         placement = assignment.placement
@@ -203,14 +205,16 @@ class DeviceAssigner:
         return not isinstance(found, PlacementRefusal)
 
     def kept_of(self, info: WorkloadInfo, found: Placement) -> Placement | None:
-        """The part of a placement that is reserved: without pods that have no devices and may have to run elsewhere."""
+        """Return the part of a placement that is reserved: it excludes pods without devices that may have to run
+        elsewhere."""
         free = {ps.name for ps in info.pod_sets if ps.pod_set.template.has_unread_rules and self._by_room(ps)}
         pods = tuple(pod for pod in found.pods if pod.pod_set not in free) if free else found.pods
         return (found if len(pods) == len(found.pods) else Placement(pods)) if pods else None
 
     def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | PlacementRefusal:
-        """A place for every pod, or why there is none. Workloads that the simulation has removed do not count. Pods
-        of a slice that this workload replaces stay where they are, and only the others are placed."""
+        """Return a place for every pod, or the reason why there is none. Workloads that the simulation has removed
+        do not count. Pods of a slice that this workload replaces keep their places, and only the other pods are
+        placed."""
         kept = self._kept_pods(info)
         pod_sets: list[PodSetToPlace] = []
         for result in assignment.pod_sets:
@@ -237,7 +241,7 @@ class DeviceAssigner:
     def _pod_sets_of(
         self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str], first: int = 0
     ) -> list[PodSetToPlace]:
-        """The pods of a pod set from number `first`: as one group, or one group per topology domain."""
+        """Return the pods of a pod set from number `first`: as one group, or as one group per topology domain."""
         if self._is_left_alone(info, result.pod_set, flavors):
             return []
         found: list[PodSetToPlace] = []
@@ -263,8 +267,8 @@ class DeviceAssigner:
         nodes: frozenset[str] | None,
         first: int = 0,
     ) -> PodSetToPlace:
-        """`count` pods of a pod set, numbered from `first`, to be placed on nodes of its flavors, restricted to
-        `nodes`."""
+        """Return `count` pods of a pod set, numbered from `first`, to be placed on nodes of its flavors. `nodes`
+        restricts the nodes."""
         specs = [self._state.flavors[name] for name in dict.fromkeys(flavors) if name in self._state.flavors]
         labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
         tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
@@ -290,8 +294,8 @@ class DeviceAssigner:
 
 
 def _without_devices(request: PodDeviceRequest) -> PodDeviceRequest:
-    """The same containers without device requests. Used while no node has registered devices: their resources count
-    like any other."""
+    """Return the same containers without device requests. Used while no node has registered devices: device
+    resources then count like any other resource."""
     if not request.asks_for_devices:
         return request
     init, containers = len(request.init_containers), len(request.containers)
@@ -299,7 +303,7 @@ def _without_devices(request: PodDeviceRequest) -> PodDeviceRequest:
 
 
 def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
-    """The staying pods, and the new ones with the lowest free numbers."""
+    """Return the staying pods, and the new pods with the lowest free numbers."""
     numbered: list[PodPlacement] = []
     for name in dict.fromkeys(pod.pod_set for pod in found.pods):
         pods = found.pods_of(name)
@@ -309,7 +313,7 @@ def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
 
 
 def describe(refusal: PlacementRefusal) -> NoPlace:
-    """The refusal as a sentence, with the reason of the nearest node."""
+    """Describe the refusal in a sentence, with the reason of the node that comes closest to fitting."""
     kind = RefusalKind.DEVICES if refusal.quota is None else RefusalKind.NAMESPACE_QUOTA
     if refusal.lacks_room:
         kind = RefusalKind.NODES

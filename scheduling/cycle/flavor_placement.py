@@ -1,7 +1,7 @@
 """Places an assignment in its topology and on devices together.
 
-The topology does not know devices. It gets an upper bound of pods per node, and the device search then checks the
-chosen leaves. A leaf that turns out too small is capped, and leaves are chosen again.
+The topology does not know devices. It receives an upper bound of pods per node, and the device search then checks the
+chosen leaves. A leaf that turns out too small is capped, and the topology chooses leaves again.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ ATTEMPTS = 16
 
 
 class PlacementAssigner:
-    """Places the pod sets of an assignment that fits its quota."""
+    """Places the pod sets of an assignment whose quota fits."""
 
     def __init__(self, topology: TopologyAssigner, devices: DeviceAssigner) -> None:
-        """Both parts must share the same live usage."""
+        """`topology` and `devices` must share the same live usage."""
         self._topology = topology
         self._devices = devices
 
     def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Place an assignment whose quota fits.
 
-        If other workloads are in the way it needs preemption (for devices only where the ClusterQueue allows that).
-        If even empty nodes cannot hold it, it does not fit.
+        If other workloads occupy the place, it needs preemption (for devices only if the ClusterQueue allows it). If
+        even empty nodes cannot hold it, it does not fit.
         """
         self._delay(info, cq, assignment)
         self._topology.place(assignment)
@@ -45,7 +45,8 @@ class PlacementAssigner:
             self._devices.refuse(cq, assignment, found)
 
     def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Delay pod sets that wait for admission checks to the second pass; with devices, the whole gang."""
+        """Delay pod sets that wait for admission checks to the second pass. If the workload asks for devices, the
+        whole gang is delayed."""
         if not cq.spec.admission_checks:
             return
         waiting = [
@@ -60,8 +61,8 @@ class PlacementAssigner:
         assignment.delayed = bool(waiting)
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
-        """A test whether the pods have a place in the usage at the time of the call; None when neither topology nor
-        devices matter."""
+        """Return a test whether the pods have a place in the usage at the time when the test is called; None if
+        neither topology nor devices matter."""
         topology, devices = self._topology.can_place(assignment), self._devices.can_place(info, assignment)
         if topology is None or devices is None:
             return topology or devices
@@ -75,10 +76,10 @@ class PlacementAssigner:
         return isinstance(found, Placement)
 
     def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | NoPlace:
-        """A place for every pod, with the leaves recorded in the assignment; or why there is none.
+        """Return a place for every pod and record its leaves in the assignment; or the reason why there is none.
 
-        Limits for pods without devices are computed only after the leaves chosen without them turn out too small.
-        That is rare, and the limits defeat the cache of leaf capacities.
+        Limits for pods without devices are computed only if leaves chosen without them turn out too small. That is
+        rare, and the limits prevent the use of the cached leaf capacities.
         """
         knows_all = not self._devices.places_by_room
         rooms = Rooms(self._devices.device_room(assignment)) if self._topology.requests(assignment) else NO_ROOMS
@@ -103,8 +104,8 @@ class PlacementAssigner:
         return refused or NoPlace("")
 
     def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
-        """Cap the leaf of the refused pod at the pods that it did take; only beside the leader if the leader is
-        there. False if the pod is in no leaf."""
+        """Cap the leaf of the refused pod at the number of pods that it accepted; with the leader only if the leader
+        is in this leaf. Return False if the pod is in no leaf."""
         result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)
         first = result.kept.count if result.kept else 0
         for domain in result.gained.domains if result.gained else ():
@@ -121,7 +122,7 @@ class PlacementAssigner:
 
 
 def _leader_domains(assignment: Assignment, workers: PodSetResult) -> set[tuple[str, ...]]:
-    """The domains of the pod set group's leader; empty for the leader itself."""
+    """Return the domains of the pod set group's leader; empty for the leader itself."""
     request = workers.pod_set.pod_set.topology_request
     return {
         domain.values

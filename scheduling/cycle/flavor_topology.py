@@ -1,4 +1,4 @@
-"""Topology-aware scheduling for an assignment: which leaves the pods get, and what a failure means for the mode."""
+"""Topology-aware scheduling for an assignment: chooses leaves for the pods, and translates a failure into a mode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ Room = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """Limits of pods per node beyond what topologies count: on all nodes, and on those that seat the leader."""
+    """Limits of pods per node in addition to the topology's own capacities: on all nodes, and on nodes that hold the
+    leader."""
 
     pods: Room = field(default_factory=dict)
     beside_leader: Room = field(default_factory=dict)
@@ -47,7 +48,7 @@ class TopologyAssigner:
         simulation: Simulation,
         ignored_resources: Callable[[], frozenset[str]],
     ) -> None:
-        """Reads the live usage of the topologies. `ignored_resources` are placed by something else (devices)."""
+        """Read the live usage of the topologies. `ignored_resources` are placed elsewhere (devices)."""
         self._topologies = topologies
         self._simulation = simulation
         self._ignored_resources = ignored_resources
@@ -80,8 +81,8 @@ class TopologyAssigner:
                 _needs_preemption(result)
 
     def place_despite_preemption(self, assignment: Assignment, targets: Sequence[Target]) -> None:
-        """Choose leaves for a workload that waits for preemption, so that the room is kept for it: as if its targets
-        were gone, or, without targets, on empty nodes."""
+        """Choose leaves for a workload that waits for preemption, so that they are kept for it: as if its targets
+        were gone or, without targets, on empty nodes."""
         if assignment.mode is not Mode.PREEMPT:
             return
         requests = self.requests(assignment)
@@ -96,22 +97,22 @@ class TopologyAssigner:
             self.record(assignment, requests, found)
 
     def can_place(self, assignment: Assignment) -> Callable[[], bool] | None:
-        """A test whether the pods have a place in the usage at the time of the call; None when no topology is
-        concerned."""
+        """Return a test whether the pods have a place in the usage at the time when the test is called; None if no
+        topology is involved."""
         requests = self.requests(assignment)
         if not requests:
             return None
         return lambda: not isinstance(self.find(requests), TopologyFailure)
 
     def fits(self, charges: Sequence[TopologyCharge]) -> bool:
-        """Whether every domain of an assignment still has room."""
+        """Return whether every domain of an assignment still has room."""
         by_flavor: dict[str, list[TopologyUsage]] = {}
         for flavor, usage in charges:
             by_flavor.setdefault(flavor, []).append(usage)
         return all(self._topologies[flavor].fits(usages) for flavor, usages in by_flavor.items())
 
     def requests(self, assignment: Assignment, rooms: Rooms = NO_ROOMS) -> Requests:
-        """The topology requests of the assignment's pod sets, in the order of their flavors' names."""
+        """Return the topology requests of the assignment's pod sets, in the order of their flavors' names."""
         if not self._topologies:
             return []
         ignored = self._ignored_resources()
@@ -130,16 +131,16 @@ class TopologyAssigner:
         return sorted(found.items(), key=lambda each: each[0])
 
     def node_names(self, result: PodSetResult, domain: TopologyDomain) -> frozenset[str]:
-        """The nodes of a domain that the pod set was assigned."""
+        """Return the nodes of a domain that the pod set was assigned."""
         flavor = self._topology_flavor(result)
         return self._topologies[flavor].node_names(domain) if flavor is not None else frozenset()
 
     def concerns(self, result: PodSetResult) -> bool:
-        """Whether the pod set has a flavor with a topology."""
+        """Return whether the pod set has a flavor with a topology."""
         return result.pod_set.count > 0 and self._topology_flavor(result) is not None
 
     def exists(self, result: PodSetResult, topology: TopologyAssignment) -> bool:
-        """Whether all domains of an earlier assignment still exist in the topology of the pod set's flavor."""
+        """Return whether all domains of an earlier assignment still exist in the topology of the pod set's flavor."""
         return all(self.node_names(result, domain) for domain in topology.domains)
 
     def _topology_flavor(self, result: PodSetResult) -> str | None:
@@ -149,7 +150,7 @@ class TopologyAssigner:
     def find(
         self, requests: Requests, *, simulate_empty: bool = False
     ) -> dict[str, TopologyAssignment] | TopologyFailure:
-        """Leaves for every pod set, or the failure of the first one without leaves."""
+        """Find leaves for every pod set, or return the failure of the first pod set without leaves."""
         found: dict[str, TopologyAssignment] = {}
         assumed: list[TopologyUsage] = []
         for flavor, members in requests:
@@ -202,7 +203,7 @@ def _needs_preemption(result: PodSetResult) -> None:
 def topology_request(
     pod_set: PodSetRequests, ignored_resources: frozenset[str], checks: Sequence[AdmissionCheckState] = ()
 ) -> PodSetTopologyRequest:
-    """A pod set as a topology request: what one pod asks of its node, and which nodes it may use. The workload's
+    """Return the topology request of a pod set: the needs of one pod, and the nodes it may use. The workload's
     admission `checks` may add to both."""
     selector, tolerations = added_selection(checks, pod_set.name) if checks else ({}, ())
     template = pod_set.pod_set.template

@@ -1,8 +1,8 @@
 """The second pass for failed nodes: admitted workloads whose topology assignment names a failed node.
 
-Pods of the failed node get other leaves and devices before the heads of the queues are decided. Quota does not
-change, and nothing is preempted for them. What they leave is not free before the cycle ends, because the node failed
-only a moment ago. A workload is evicted if there is no room, or if a second node failed.
+Pods of the failed node get other leaves and devices before the heads of the queues are decided. Their quota does not
+change, and they preempt no workload. Their old leaves and devices stay charged until the cycle ends, because the node
+failed only a moment ago. A workload is evicted if there is no room, or if a second node fails.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from scheduling.topology.usage import LeafUsage
 
 
 def failed_hosts(workload: Workload) -> tuple[str, ...]:
-    """The unhealthy nodes that the workload's topology assignments or placement name, in the order in which they
-    failed."""
+    """Return the unhealthy nodes that the workload's topology assignments or placement name, in the order in which
+    they failed."""
     if workload.admission is None:
         return ()
     holding = {pod.node for pod in workload.placement.pods} if workload.placement is not None else set()
@@ -43,7 +43,7 @@ def failed_hosts(workload: Workload) -> tuple[str, ...]:
 
 
 class _Found(NamedTuple):
-    """The admission after the replacement, and per pod set the new domains of the moved pods."""
+    """The admission after the replacement, and the new domains of the moved pods per pod set."""
 
     admission: Admission
     moved: dict[str, TopologyAssignment]
@@ -65,7 +65,7 @@ class NodeReplacer:
         return bool(self.replacements or self.evictions)
 
     def run(self) -> None:
-        """Decide all of them in queue order, each once."""
+        """Decide all these workloads in queue order, each once."""
         waiting = [found.info for found in self._state.second_pass.values() if found.info.admitted]
         for info in sorted(waiting, key=lambda info: info.order):
             del self._state.second_pass[info.key]
@@ -79,7 +79,8 @@ class NodeReplacer:
                 self._replace(info, hosts[0])
 
     def close(self) -> None:
-        """At the end of the cycle, free what the moved pods left, and wake workloads that may use it."""
+        """At the end of the cycle, free the old leaves and devices of the moved pods, and wake workloads that may
+        use them."""
         if self._kept_leaves or self._kept_devices:
             self._state.dirty_queues.update(replacement.cluster_queue for replacement in self.replacements)
             self._state.wake_waiting_for_devices()
@@ -108,7 +109,8 @@ class NodeReplacer:
         self.replacements.append(ReplaceNode(info.key, admission.cluster_queue, host, pod_sets, cycle, message))
 
     def _reassign(self, info: WorkloadInfo, host: str) -> _Found | TopologyFailure:
-        """The admission with other leaves for the pods of the host. Each pod set sees the moves of those before it."""
+        """Return the admission with other leaves for the pods of the host. Each pod set sees the moves of the pod
+        sets before it."""
         assert info.admission is not None  # it holds quota
         pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
         taken = LeafUsage()
@@ -137,8 +139,8 @@ class NodeReplacer:
         return _Found(Admission(info.admission.cluster_queue, tuple(assignments)), moved)
 
     def _place_anew(self, info: WorkloadInfo, found: _Found, host: str) -> Placement | PlacementRefusal | None:
-        """The placement with other devices for the pods of the host. Each pod keeps its number. None if no placement
-        is needed."""
+        """Return the placement with other devices for the pods of the host; None if no placement is needed. Each pod
+        keeps its number."""
         if info.placement is None or all(pod.node != host for pod in info.placement.pods):
             return info.placement
         requests = {pod_set.name: pod_set for pod_set in info.pod_sets}
@@ -166,8 +168,8 @@ class NodeReplacer:
         moved: TopologyAssignment | None,
         lost: Sequence[int],
     ) -> list[tuple[int, frozenset[str] | None]]:
-        """The lost pods (by number) in groups, each with its allowed nodes: those of the leaves they moved to; where
-        leaves are wider than a node, those of their old leaves."""
+        """Group the lost pods (by number), each group with its allowed nodes: the nodes of the leaves to which they
+        moved or, if leaves are wider than a node, of their old leaves."""
         assert info.placement is not None  # pods of it were lost
         flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
         if assignment.topology_assignment is None or flavor is None:
@@ -184,7 +186,7 @@ class NodeReplacer:
         return shares
 
     def _move(self, info: WorkloadInfo, admission: Admission) -> None:
-        """Charge the new leaves. The old ones stay charged until the cycle ends."""
+        """Charge the new leaves. The old leaves stay charged until the cycle ends."""
         assert info.admission is not None  # it holds quota
         flavors = self._state.topology_flavors
         before, after = (topology_charges(info, each, flavors) for each in (info.admission, admission))
@@ -197,7 +199,7 @@ class NodeReplacer:
                 self._kept_leaves.append(charge)
 
     def _exchange(self, info: WorkloadInfo, placement: Placement | None) -> None:
-        """Replace the placement. The devices that it leaves stay taken until the cycle ends. A batch can undo it."""
+        """Replace the placement. Its old devices stay taken until the cycle ends. A batch can undo the change."""
         fleet = self._state.fleet
         before = fleet.release(info.key)
         if placement is not None:
@@ -223,7 +225,7 @@ class NodeReplacer:
 
 
 def _beyond(domains: Sequence[TopologyDomain], others: Sequence[TopologyDomain]) -> tuple[TopologyDomain, ...]:
-    """What the domains hold in addition to the others."""
+    """Return the counts of the domains that exceed those of the others."""
     counts = {domain.values: domain.count for domain in others}
     more = (replace(domain, count=domain.count - counts.get(domain.values, 0)) for domain in domains)
     return tuple(domain for domain in more if domain.count > 0)

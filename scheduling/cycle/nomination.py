@@ -1,4 +1,4 @@
-"""Nomination: what each head could get, judged against the same unchanged usage."""
+"""Nomination: finds the assignment of each head, against the same unchanged usage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Status(Enum):
 
 
 class RequeueReason(Enum):
-    """Why an entry is requeued; decides whether it stays active."""
+    """The reason why an entry is requeued; decides whether it stays active."""
 
     GENERIC = auto()
     FAILED_AFTER_NOMINATION = auto()
@@ -46,8 +46,8 @@ class RequeueReason(Enum):
 
 
 class Entry:
-    """A head in a cycle. `refused`: it failed a check before nomination. `replaced`: the slice of an elastic job that
-    it replaces."""
+    """A head in a cycle. `refused`: it failed a check before nomination. `replaced`: the slice of an elastic job
+    that this workload replaces."""
 
     __slots__ = ("assignment", "cq", "info", "message", "reason", "refused", "replaced", "requeue", "status", "targets")
 
@@ -69,13 +69,13 @@ class Entry:
         return self.replaced is self.info
 
     def is_after_its_slice(self, placed: Container[str]) -> bool:
-        """Whether this cycle has decided the slice that it replaces (in a second pass: the workload itself), which
-        was told to stop or is in `placed`. A cycle decides each workload once."""
+        """Return whether this cycle has already decided the slice that the entry replaces: it was asked to stop or
+        is in `placed`. In a second pass the slice is the workload itself. A cycle decides each workload once."""
         replaced = self.replaced
         return replaced is not None and (replaced.evicted or (replaced is not self.info and replaced.key in placed))
 
     def net_usage(self) -> CellAmounts:
-        """Its usage beyond that of the slice that it replaces."""
+        """Return the usage beyond that of the slice that the entry replaces."""
         usage = self.assignment.usage
         if self.replaced is None:
             return tuple(usage.items())
@@ -83,7 +83,7 @@ class Entry:
         return tuple((cell, max(0, amount - held.get(cell, 0))) for cell, amount in usage.items())
 
     def refuse(self, reason: PendingReason, message: str, requeue: RequeueReason = RequeueReason.GENERIC) -> None:
-        """Record why it cannot be nominated."""
+        """Record why the entry cannot be nominated."""
         self.refused = True
         self.reason = reason
         self.message = message
@@ -155,7 +155,7 @@ class Nominator:
         return entry
 
     def assign_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> tuple[Assignment, list[Target]]:
-        """The assignment for `nominate_again`, as if the workload's own usage were gone."""
+        """Return the assignment for `nominate_again`, as if the workload's own usage were gone."""
         assignment = reserved_assignment(info, cq.node)
         self._state.simulation.remove(info)
         self._placement.place(info, cq, assignment)
@@ -165,19 +165,20 @@ class Nominator:
         return assignment, targets
 
     def _is_stopping(self, key: str) -> bool:
-        """Whether a slice is evicted while its pods still run."""
+        """Return whether a slice is evicted while its pods still run."""
         info = self._state.workloads.get(key)
         return info is not None and info.current().admission is not None
 
     def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
-        """The message that the namespace is not selected, followed by uncovered resources if there are any."""
+        """Return the message that the namespace is not selected, followed by the uncovered resources if there are
+        any."""
         uncovered = self._assigner.uncovered(cq, (pod_set.requests for pod_set in info.pod_sets))
         return f"{NAMESPACE_MISMATCH}, and {not_covered(uncovered)}" if uncovered else NAMESPACE_MISMATCH
 
     def find_assignment(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None
     ) -> tuple[Assignment, list[Target]]:
-        """The assignment with full counts, else with the largest counts that fit (partial admission).
+        """Return the assignment with full counts, or else with the largest counts that fit (partial admission).
 
         A slice of an elastic job is assigned as if the slice that it replaces were gone, in the same flavors, so that
         only the difference is tested.
@@ -214,10 +215,10 @@ class Nominator:
         return assignment
 
     def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Keep the pods of a replaced slice in their topology domains, so that only the others are placed.
+        """Keep the pods of a replaced slice in their topology domains, so that only the other pods are placed.
 
-        When a pod set shrinks, its first pods in stored order stay, and those to be removed still occupy their
-        domains. If we placed the pods on devices, all domains stay until the cluster reports which pods are gone.
+        When a pod set shrinks, its first pods in stored order stay, and the pods to be removed still occupy their
+        domains. If kueueweb placed the pods on devices, all domains stay until the cluster reports the removed pods.
         """
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None or replaced.admission is None:
@@ -249,7 +250,8 @@ class Nominator:
     def _search_reduced(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None
     ) -> tuple[Assignment, list[Target]] | None:
-        """Binary search for the smallest reduction that fits, or that preemption can make fit."""
+        """Return the result of a binary search for the smallest reduction that fits, or that preemption can make
+        fit."""
 
         def probe(pod_sets: Sequence[PodSetRequests]) -> tuple[Assignment, list[Target]] | None:
             assignment = self._assign(info, cq, pod_sets, pins)
@@ -262,7 +264,7 @@ class Nominator:
 
 
 def _flavors_of(replaced: WorkloadInfo, info: WorkloadInfo) -> Pins:
-    """The flavors of the replaced slice, for each pod set of its replacement."""
+    """Return the flavors of the replaced slice, for each pod set of its replacement."""
     assignments = replaced.admission.pod_set_assignments if replaced.admission is not None else ()
     flavors = {assignment.name: assignment.flavors for assignment in assignments}
     return [flavors.get(pod_set.name, {}) for pod_set in info.pod_sets]
@@ -271,10 +273,10 @@ def _flavors_of(replaced: WorkloadInfo, info: WorkloadInfo) -> Pins:
 def search_reduced(
     pod_sets: Sequence[PodSetRequests], probe: Callable[[Sequence[PodSetRequests]], Found | None]
 ) -> Found | None:
-    """The result of the smallest reduction whose probe succeeds, assuming that smaller counts always fit better.
+    """Return the result of the smallest reduction whose probe succeeds, assuming that smaller counts always fit better.
 
-    Reduction i of D removes floor((count - minCount) * i / D) pods from each pod set. The search is Go's sort.Search
-    on [0, D+1). Its result counts only if the index found is the last one that succeeded.
+    Reduction i of D removes floor((count - minCount) * i / D) pods from each pod set. The search is Go's sort.Search on
+    [0, D+1). Its result counts only if the last successful probe was at the index found.
     """
     spans = [ps.count - ps.min_count if ps.min_count is not None else 0 for ps in pod_sets]
     total = sum(spans)
@@ -304,8 +306,8 @@ class PreemptionOracle:
     def __call__(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
     ) -> tuple[Mode, int]:
-        """NO_CANDIDATES, PREEMPT (a victim is in its own queue) or RECLAIM, and the borrowing level after the victims
-        are gone."""
+        """Return NO_CANDIDATES, PREEMPT (a victim is in the preemptor's own queue) or RECLAIM, and the borrowing
+        level after the victims are gone."""
         request = PreemptionRequest(cq, info, {cell: amount}, frozenset((cell.key,)), None, self._state.now)
         targets = self._preemptor.find_targets(request)
         if not targets:

@@ -1,7 +1,7 @@
-"""The search for preemption targets: the common part, and the classical algorithm.
+"""The search for preemption targets: the part common to both algorithms, and the classical algorithm.
 
-Candidates' usage is removed one by one until the workload fits. Then the targets that are not needed are restored.
-The usage is left unchanged.
+The usage of candidates is removed one by one until the workload fits. Then the targets that are not needed are
+restored. The search leaves the usage unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduling.state.workload_info import WorkloadInfo
 
 
 class Target(NamedTuple):
-    """A workload to preempt, and why."""
+    """A workload to preempt, and the reason."""
 
     info: WorkloadInfo
     reason: PreemptionReason
@@ -34,7 +34,7 @@ _REASONS = {
 
 
 class Preemptor:
-    """Finds targets against the current usage."""
+    """Finds preemption targets against the current usage."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class Preemptor:
         within_nominal: bool = True,
     ) -> None:
         """`strategies` are those of fair sharing; None selects classical preemption. Workloads that
-        `preemption_loops` has paused preempt nothing. `within_nominal`: under fair sharing a ClusterQueue gets its own
-        quota back whatever the strategies say."""
+        `preemption_loops` has paused preempt no workload. `within_nominal`: under fair sharing a ClusterQueue gets
+        its own quota back regardless of the strategies."""
         self._finder = finder
         self._simulation = simulation
         self._preemption_loops = preemption_loops
@@ -58,7 +58,7 @@ class Preemptor:
         )
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:
-        """The workloads to preempt; empty when preemption cannot help."""
+        """Return the workloads to preempt; empty if preemption cannot help."""
         if not request.cq.can_preempt or self._preemption_loops.paused_until(request.info.key, request.now) is not None:
             return []
         found = self._fair.find_targets(request) if self._fair else self._find_classical_targets(request)
@@ -78,7 +78,7 @@ class Preemptor:
         return []
 
     def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
-        """For each attempt, whether it allows borrowing."""
+        """Return the attempts to make, each as whether it allows borrowing."""
         if not request.info.may_borrow:
             return (False,)
         forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
@@ -112,8 +112,8 @@ class Preemptor:
 def fill_back(
     request: PreemptionRequest, simulation: Simulation, targets: list[Candidate], allow_borrowing: bool
 ) -> list[Candidate]:
-    """Restore targets that are not needed, from the second last to the first. Returns those that stay removed; the
-    last one found is always needed."""
+    """Restore targets that are not needed, from the second last to the first. Return the targets that stay removed;
+    the last target found is always needed."""
     kept = list(targets)
     index = len(kept) - 2
     while index >= 0:
@@ -128,7 +128,7 @@ def fill_back(
 
 
 def _is_valid_now(request: PreemptionRequest, candidate: Candidate, allow_borrowing: bool) -> bool:
-    """Whether the candidate's queue and every cohort up to the common one still borrow."""
+    """Return whether the candidate's queue and every cohort below the common one still borrow."""
     if candidate.variant is Variant.WITHIN_CLUSTER_QUEUE:
         return True
     if allow_borrowing and candidate.variant is Variant.RECLAIM_WITHOUT_BORROWING:

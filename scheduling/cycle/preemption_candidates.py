@@ -1,4 +1,4 @@
-"""Preemption candidates: policies, order, and the walk through the cohort tree."""
+"""Finds preemption candidates: applies the policies, walks through the cohort tree, and orders the result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Candidate(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A ClusterQueue with candidates. `advantage`: the hierarchy gives the preemptor an advantage over it."""
+    """A ClusterQueue with candidates. `advantage`: the preemptor fits within the nominal quota of its side of the
+    tree, which gives it precedence."""
 
     cq: ClusterQueueState
     common: CohortNode
@@ -49,7 +50,7 @@ class Source(NamedTuple):
 
 
 def exceeds_nominal(node: QuotaNode, keys: frozenset[FlavorResource]) -> bool:
-    """Whether the node uses more than its subtree quota of any of the keys."""
+    """Return whether the node uses more than its subtree quota of any of the keys."""
     cells = node.cells
     for key in keys:
         cell = cells.get(key)
@@ -59,7 +60,7 @@ def exceeds_nominal(node: QuotaNode, keys: frozenset[FlavorResource]) -> bool:
 
 
 class CandidateFinder:
-    """Finds candidates among workloads that hold quota in active ClusterQueues."""
+    """Finds candidates among the workloads that hold quota in active ClusterQueues."""
 
     def __init__(
         self,
@@ -68,17 +69,17 @@ class CandidateFinder:
         protected: dict[str, float],
         local_queue_usage: LocalQueueUsage | None,
     ) -> None:
-        """`removed`: keys of workloads that are removed already. `protected`: receives, per preempting ClusterQueue,
-        when the next candidate loses its protection. `local_queue_usage`: usage for admission fair sharing; None
-        while that is off."""
+        """`removed`: keys of workloads that are already removed. `protected`: receives, per preempting ClusterQueue,
+        the time when the next candidate loses its protection. `local_queue_usage`: usage for admission fair sharing;
+        None while it is off."""
         self._cluster_queues = cluster_queues
         self._removed = removed
         self._protected = protected
         self._local_queue_usage = local_queue_usage
 
     def order(self, info: WorkloadInfo, own: ClusterQueueState) -> tuple[bool, bool, float, int, float, str]:
-        """Sort key of candidates: evicted first, other queues before its own, LocalQueues with more usage first,
-        lower priority, later reservation, uid."""
+        """Return the sort key of candidates: evicted first, other queues before the preemptor's own, LocalQueues
+        with more usage first, lower priority, later reservation, uid."""
         is_own = info.cluster_queue == own.name
         usage = 0.0
         if is_own and self._local_queue_usage is not None and own.usage_based:
@@ -86,7 +87,8 @@ class CandidateFinder:
         return (not info.evicted, is_own, usage, info.priority, -info.reserved_at, info.uid)
 
     def own_candidates(self, request: PreemptionRequest) -> list[WorkloadInfo]:
-        """The workloads of the preemptor's ClusterQueue that `withinClusterQueue` lets it preempt, in order."""
+        """Return the workloads of the preemptor's ClusterQueue that `withinClusterQueue` allows it to preempt, in
+        order."""
         policy = request.cq.spec.preemption.within_cluster_queue
         if policy is WithinClusterQueuePolicy.NEVER:
             return []
@@ -106,8 +108,8 @@ class CandidateFinder:
     def foreign_candidates(
         self, request: PreemptionRequest, cq: ClusterQueueState, *, evicted: bool
     ) -> Iterator[WorkloadInfo]:
-        """The workloads of another ClusterQueue that `reclaimWithinCohort` lets it preempt, in order: those that are
-        stopping, or the others."""
+        """Yield the workloads of another ClusterQueue that `reclaimWithinCohort` allows the request to preempt, in
+        order: with `evicted` the stopping workloads, otherwise the running ones."""
         any_priority = request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY
         priority = request.info.priority
         for info in cq.ranking()[0 if evicted else 1]:
@@ -133,11 +135,12 @@ class CandidateFinder:
         return self._cluster_queues[node.name]
 
     def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState:
-        """The ClusterQueue where a workload holds quota."""
+        """Return the ClusterQueue where a workload holds quota."""
         return self._cluster_queues[info.cluster_queue]
 
     def sources(self, request: PreemptionRequest) -> list[Source]:
-        """The other ClusterQueues that borrow, found by walking up the tree from the preemptor's own."""
+        """Return the other ClusterQueues that borrow and have candidates, walking up the tree from the preemptor's
+        own."""
         found: list[Source] = []
         node: QuotaNode = request.cq.node
         if node.parent is None or request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.NEVER:
@@ -163,8 +166,9 @@ class CandidateFinder:
     def classical_order(
         self, request: PreemptionRequest, own: list[WorkloadInfo], sources: list[Source]
     ) -> Iterator[Candidate]:
-        """All candidates in the order of classical preemption. Stopping ones come first; among equals, those that the
-        hierarchy gives an advantage over, then other foreign ones, then its own queue's."""
+        """Yield all candidates in the order of classical preemption. Stopping workloads come first; among equals,
+        those over which the hierarchy gives an advantage, then those of other queues, then those of the preemptor's
+        own queue."""
         for evicted in (True, False):
             for advantage in (True, False):
                 yield from self._merged(request, [s for s in sources if s.advantage is advantage], evicted)
@@ -188,8 +192,8 @@ def _rank(candidate: Candidate) -> tuple[int, float, str]:
 
 
 def _borrowing_queues(cohort: CohortNode, skipped: QuotaNode, keys: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
-    """The queues below a cohort that exceed their nominal quota. Skips the subtree visited before, and cohorts within
-    their quota."""
+    """Yield the queues below a cohort that exceed their nominal quota. Skip the subtree visited before, and cohorts
+    within their quota."""
     for child in cohort.cohorts:
         if child is not skipped and exceeds_nominal(child, keys):
             yield from _borrowing_queues(child, skipped, keys)
@@ -211,8 +215,8 @@ def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) ->
 
 
 def protected_until(info: WorkloadInfo, cq: ClusterQueueState) -> float:
-    """When the protection by minimum run time and cool-down (beyond Kueue) ends. A stopping workload is not
-    protected. Time counts from admission, or from the reservation while checks are pending."""
+    """Return the time when the protection by minimum run time and cool-down (beyond Kueue) ends. A stopping workload
+    is not protected. The run time starts at admission, or at the reservation while checks are pending."""
     if info.evicted:
         return 0.0
     until = 0.0

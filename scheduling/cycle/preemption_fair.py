@@ -1,4 +1,4 @@
-"""The search for preemption targets under fair sharing: queues with larger shares give first.
+"""The search for preemption targets under fair sharing: queues with larger shares give up quota first.
 
 Shares on the preemptor's side include its request. Each step walks down from the root to the ClusterQueue with the
 largest share, and compares the shares of the two subtrees below the lowest common cohort.
@@ -22,8 +22,8 @@ Found = list[tuple[WorkloadInfo, PreemptionReason]]
 
 
 def passes(strategy: PreemptionStrategy, preemptor: Share, before: Share, after: Share) -> bool:
-    """Whether a strategy allows the preemption: compares the preemptor's share (with its request) with the target's
-    share before and after."""
+    """Return whether a strategy allows the preemption. It compares the preemptor's share (with its request) with the
+    target's share before and after."""
     if strategy is PreemptionStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE:
         return preemptor <= after
     return preemptor < before
@@ -40,15 +40,15 @@ class FairPreemption:
         *,
         within_nominal: bool,
     ) -> None:
-        """The first strategy is tried on all candidates, the second on those it rejected. `within_nominal`: who stays
-        within its own quota needs no strategy."""
+        """The first strategy is tried on all candidates, the second on those that the first rejected.
+        `within_nominal`: a preemptor within its own quota needs no strategy."""
         self._finder = finder
         self._simulation = simulation
         self._strategies = strategies
         self._within_nominal = within_nominal
 
     def find_targets(self, request: PreemptionRequest) -> Found:
-        """The workloads to preempt; empty when preemption cannot help. Usage is left unchanged."""
+        """Return the workloads to preempt; empty if preemption cannot help. Usage is left unchanged."""
         for cell, amount in request.requests.items():
             cell.add(amount)
         search = _Search(request, self._finder, self._simulation)
@@ -75,7 +75,8 @@ class _Search:
         self.targets: Found = []
 
     def first_strategy(self, strategy: PreemptionStrategy, *, within_nominal: bool) -> bool:
-        """Preempt in the queues with the largest shares while the strategy allows it (strategy 1)."""
+        """Preempt in the queues with the largest shares while the strategy allows it (strategy 1). Return whether
+        the request fits."""
         ordering = _QueueOrdering(self._request, self._finder, self._shares, self._candidates)
         own = self._request.cq
         within_nominal = within_nominal and is_within_nominal(own.node, self._request.needed)
@@ -101,7 +102,7 @@ class _Search:
         return False
 
     def _candidates(self, cq: ClusterQueueState) -> Iterator[WorkloadInfo]:
-        """The candidates of a queue in order. Another queue has candidates only while it borrows."""
+        """Return the candidates of a queue in order. Another queue has candidates only while it borrows."""
         request, finder = self._request, self._finder
         if cq is request.cq:
             return iter(finder.own_candidates(request))
@@ -112,7 +113,7 @@ class _Search:
         return chain(*(finder.foreign_candidates(request, cq, evicted=evicted) for evicted in (True, False)))
 
     def second_strategy(self, strategy: PreemptionStrategy) -> bool:
-        """Preempt at most one more candidate of each queue (strategy 2)."""
+        """Preempt at most one more candidate of each queue (strategy 2). Return whether the request fits."""
         ordering = _QueueOrdering(
             self._request, self._finder, self._shares, lambda cq: iter(self._retry.get(cq.name, ()))
         )
@@ -133,7 +134,7 @@ class _Search:
         return share
 
     def _take(self, info: WorkloadInfo, reason: PreemptionReason) -> bool:
-        """Remove a target. Returns whether the request fits then."""
+        """Remove a target. Return whether the request then fits."""
         self._simulation.remove(info)
         self._shares.forget(self._finder.cluster_queue_of(info).node)
         self.targets.append((info, reason))
@@ -145,7 +146,7 @@ class _Search:
         return fits
 
     def fill_back(self) -> Found:
-        """Restore targets that are not needed. The request must not be charged any more."""
+        """Restore targets that are not needed. The request must no longer be charged."""
         kept = list(self.targets)
         for index in range(len(kept) - 2, -1, -1):
             self._simulation.restore(kept[index][0])
@@ -177,7 +178,7 @@ class _Shares:
 
 
 class _Waiting:
-    """Candidates of a queue, read lazily. `first` is the next one; None when there are no more."""
+    """Candidates of a queue, read lazily. `first` is the next candidate, or None at the end."""
 
     __slots__ = ("_rest", "first")
 
@@ -189,7 +190,7 @@ class _Waiting:
         return self.first is not None
 
     def pop(self) -> WorkloadInfo:
-        """Remove and return the first. Raises IndexError when there are no more."""
+        """Remove and return the first candidate. Raises IndexError when there are no more."""
         info = self.first
         if info is None:
             raise IndexError("no candidate is left")
@@ -198,7 +199,7 @@ class _Waiting:
 
 
 class _QueueOrdering:
-    """Iterates over the ClusterQueues to preempt in, chosen each time by current shares.
+    """Iterates over the ClusterQueues in which to preempt, each chosen by the current shares.
 
     The candidates of a queue are listed when it is first considered.
     """
@@ -219,7 +220,7 @@ class _QueueOrdering:
         self._pruned: set[int] = set()
 
     def waiting(self, queue: QuotaNode) -> _Waiting:
-        """The remaining candidates of a queue."""
+        """Return the remaining candidates of a queue."""
         found = self._waiting.get(queue.name)
         if found is None:
             found = self._waiting[queue.name] = _Waiting(self._candidates(self._finder.cluster_queue(queue)))
@@ -291,7 +292,7 @@ class _QueueOrdering:
 
 
 def _below_common_cohort(own: QuotaNode, other: QuotaNode) -> tuple[QuotaNode, QuotaNode]:
-    """The children of the lowest common cohort on the paths to both ClusterQueues (Kueue's almost-LCA)."""
+    """Return the children of the lowest common cohort on the paths to both ClusterQueues (Kueue's almost-LCA)."""
     above: dict[int, QuotaNode] = {}
     below: QuotaNode = own
     for ancestor in own.ancestors():

@@ -13,7 +13,7 @@ from scheduling.state.workload_info import WorkloadInfo
 
 class PreemptionRequest(NamedTuple):
     """A workload that needs room: its usage per cell of its ClusterQueue, and the (flavor, resource) pairs in which
-    others must stop.
+    other workloads must stop.
 
     `can_place` is called last, once the quota fits: it tests topology and devices.
     """
@@ -26,7 +26,7 @@ class PreemptionRequest(NamedTuple):
     now: float = 0.0
 
     def fits(self, allow_borrowing: bool) -> bool:
-        """Whether it fits the current usage."""
+        """Return whether the request fits the current usage."""
         allow_borrowing = allow_borrowing and self.info.may_borrow
         for cell, amount in self.requests.items():
             if not allow_borrowing and cell.usage + amount > cell.subtree:

@@ -24,7 +24,7 @@ from scheduling.state.workload_info import WorkloadInfo
 
 
 class CycleParts:
-    """The parts of a cycle. Built anew when the configuration changes."""
+    """The parts of a cycle. They are built again when the configuration changes."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -64,7 +64,7 @@ class CycleParts:
         return (lambda info: history.usage(info.queue_key)) if history is not None else None
 
     def is_blocked(self) -> bool:
-        """Whether no workload may be admitted until the pods of admitted ones are ready."""
+        """Return whether no workload may be admitted until the pods of admitted ones are ready."""
         return self._state.readiness.is_stopped
 
     def run_cycle(self) -> CycleResult:
@@ -85,20 +85,22 @@ class CycleParts:
         )
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
-        """What a pending workload could get now, ignoring where its flavor search stopped. Changes nothing."""
+        """Return the entry that a pending workload would get now, ignoring where its flavor search stopped. Change
+        nothing."""
         last, info.last_assignment = info.last_assignment, None
         entry = self._nominator.nominate(info, cq, self._state.cycle)
         info.last_assignment = last
         return entry
 
     def in_order(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The heads in the order in which one cycle would decide them."""
+        """Return the heads in the order in which one cycle would decide them."""
         return list(
             Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter).in_order(entries)
         )
 
     def filters(self, info: WorkloadInfo, cq: ClusterQueueState, flavors: Sequence[str]) -> NodeFilters | None:
-        """What keeps a workload's pods off the nodes of these flavors. None if nothing does, if they ask for no
-        devices, or if they are placed after admission checks: then quota alone decides."""
+        """Return the constraints that keep a workload's pods off the nodes of these flavors. None if there are no
+        such constraints, if the pods ask for no devices, or if they are placed after admission checks: then quota
+        alone decides."""
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return self._devices.filters(info, flavors) if not waits and self._devices.concerns(info) else None
