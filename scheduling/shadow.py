@@ -1,11 +1,12 @@
-"""What our rules decide where another scheduler has decided, asked at each of its decisions.
+"""Compares the decisions of our rules with those of another scheduler that runs the cluster, decision by decision.
 
 A World follows the other scheduler's workloads, change by change, in the order in which its cluster had them. A change
 that is a decision (quota given, or a preemption) is held back for a moment: our cycles run first, and are undone. So
-each question starts from what is, one difference makes no later ones, and nothing depends on when it is asked.
+each comparison starts from the real state, one difference causes no later ones, and the time of the comparison does not
+matter.
 
-A scheduler decides on what it has heard so far, and its decision is written a moment later. Where ours does not decide
-the same, it is asked again without the latest changes, one after the other.
+A scheduler decides on the changes that it has heard so far, and its decision is written a moment later. If our decision
+differs, the comparison is repeated without the latest changes, leaving out one more each time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _MAX_NAMED: Final = 3
 
 
 class Verdict(StrEnum):
-    """How two decisions about one workload compare."""
+    """The result of comparing two decisions about one workload."""
 
     AGREE = "Agree"
     OTHER_FLAVORS = "OtherFlavors"
@@ -50,7 +51,7 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a scheduler made of one workload, and why."""
+    """The decision of one scheduler about one workload, and its reason."""
 
     act: Act
     cluster_queue: str = ""
@@ -61,13 +62,13 @@ class Choice:
 
     @property
     def what(self) -> tuple[object, ...]:
-        """What was decided, without the words."""
+        """The decision without its message."""
         return self.act, self.cluster_queue, self.flavors
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both choices about one workload. `unheard`: ours agrees without the so many latest changes."""
+    """Both choices about one workload. `unheard`: our choice agrees if this number of latest changes is left out."""
 
     workload: str
     uid: str
@@ -79,7 +80,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """How a workload was before something happened to it that the scheduler did not decide."""
+    """The state of a workload before a change that the scheduler did not decide."""
 
     key: str
     was: Workload | None
@@ -91,9 +92,9 @@ _Choices = dict[str, Choice]
 
 
 class Shadow:
-    """Decides beside another scheduler. `world` is as that one's is when this begins.
+    """Decides beside another scheduler. Initially `world` equals the other scheduler's state.
 
-    * go_on: asked between cycles; a question that it cuts short has no answer, and counts as `unfinished`.
+    * go_on: called between cycles; a comparison that it cuts short has no result, and counts as `unfinished`.
     """
 
     def __init__(self, world: World, go_on: Callable[[], bool] = lambda: True) -> None:
@@ -107,14 +108,15 @@ class Shadow:
         self.unfinished = 0
 
     def take(self, key: str, workload: Workload | None, now: float) -> None:
-        """Take a workload as it is, or forget it (None), without a question."""
+        """Set a workload, or forget it (None), without a comparison."""
         if workload is None:
             self._world.finish_workload(key, now)
         else:
             self._world.set_workload(workload, now)
 
     def hear(self, key: str, workload: Workload | None, now: float) -> list[Comparison]:
-        """The next change of a workload in the other scheduler's cluster; None: it has ended, or is gone."""
+        """Process the next change of a workload in the other scheduler's cluster; None: the workload has ended or is
+        deleted."""
         was = self._world.workload(key)
         theirs = _their_choice(was, workload)
         if theirs is None or workload is None:
@@ -131,13 +133,14 @@ class Shadow:
         return found
 
     def rest(self, now: float) -> list[Comparison]:
-        """Nothing has changed until now: what ours would decide for long is a difference."""
+        """Record that there was no change until now: a decision that our rules would have made for long is a
+        difference."""
         self._world.advance(now)
         choices, _ = self._our_choices(now)
         return self._missed(choices, now)
 
     def _note(self, key: str, was: Workload | None, workload: Workload | None, now: float) -> None:
-        """Something happened that was not decided: a workload came, ended, stopped or was edited."""
+        """Record a change that was not decided: a workload was created, ended, stopped or edited."""
         if was is workload is None or (was is not None and workload is not None and _says_the_same(was, workload)):
             return
         if was is None or workload is None or _counts_for(was) != _counts_for(workload):
@@ -188,7 +191,8 @@ class Shadow:
         return choices.get(key, _WAITING)
 
     def _our_choices(self, now: float) -> tuple[_Choices, bool]:
-        """What our cycles make of each workload now, and whether they came to rest. All is undone."""
+        """Return the present choices of our cycles for each workload, and whether the cycles became idle. Everything
+        is undone."""
         found: _Choices = {}
         point = self._world.savepoint()
         for result in cycles_until_rest(self._world, now):
@@ -232,7 +236,7 @@ class Shadow:
         return _reservation(cluster_queue, admission.pod_set_assignments, "QuotaReserved", message)
 
     def _missed(self, choices: Mapping[str, Choice], now: float) -> list[Comparison]:
-        """What ours has wanted for long, and is wanted still."""
+        """Return the decisions that our rules have made for long and still make."""
         wanted = {key: choice for key, choice in choices.items() if choice.act is not Act.WAIT}
         since = {key: at for key, (at, choice) in self._wanted.items()}
         self._wanted = {key: (since.get(key, now), choice) for key, choice in wanted.items()}
@@ -278,14 +282,16 @@ def cycles_until_rest(world: World, now: float) -> Iterator[CycleResult]:
 
 
 def _counts_for(workload: Workload) -> tuple[object, ...]:
-    """How decisions about others see a workload: what it holds or asks for, and where it waits."""
+    """Return the fields of a workload that affect decisions about other workloads: the quota it holds or requests,
+    and its queue."""
     asked = workload.queue_name, workload.pod_sets, workload.priority, workload.active, workload.requeue_state
     held = workload.admission, workload.holds_quota, workload.is_true(ConditionType.EVICTED)
     return (*asked, *held, workload.reclaimable_pods)
 
 
 def _says_the_same(was: Workload, is_now: Workload) -> bool:
-    """Whether only the reasons changed for which a workload waits: they are the other scheduler's words."""
+    """Return whether only the reason for waiting changed. Reasons are worded by each scheduler, so they are not
+    compared."""
     if was.holds_quota or is_now.holds_quota:
         return was == is_now
     return _without_reasons(was) == _without_reasons(is_now)
@@ -298,7 +304,7 @@ def _without_reasons(workload: Workload) -> Workload:
 
 
 def _their_choice(was: Workload | None, now_is: Workload | None) -> Choice | None:
-    """What the other scheduler decided about a workload; None where it decided nothing, or it has ended since."""
+    """Return the other scheduler's decision about a workload; None if it made none or the workload has finished."""
     if now_is is None:
         return None
     condition = now_is.condition(ConditionType.QUOTA_RESERVED)
@@ -322,7 +328,7 @@ def _since(workload: Workload) -> float:
 
 
 def _waiting(workload: Workload) -> Workload:
-    """A workload that got quota, as it waited before that."""
+    """Return a workload that got quota in the state in which it waited before."""
     return replace(workload, admission=None, placement=None, conditions={}, admission_checks=())
 
 
@@ -332,7 +338,7 @@ def _reservation(queue: str, pod_sets: tuple[PodSetAssignment, ...], reason: str
 
 
 def _left(workload: Workload) -> Choice:
-    """What it means that a scheduler decided nothing: it left the workload where it was."""
+    """Return the choice that follows when a scheduler made no decision: the workload stays in its state."""
     if workload.holds_quota and workload.admission is not None:
         return _reservation(workload.admission.cluster_queue, workload.admission.pod_set_assignments, "", "")
     condition = workload.condition(ConditionType.QUOTA_RESERVED)
@@ -340,7 +346,7 @@ def _left(workload: Workload) -> Choice:
 
 
 def _verdict(their: Choice, our: Choice) -> Verdict:
-    """How a decision of theirs compares with our choice."""
+    """Compare a decision of the other scheduler with our choice."""
     if their.what == our.what:
         return Verdict.AGREE
     if their.act is our.act:

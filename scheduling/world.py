@@ -1,14 +1,14 @@
-"""The state of everything the scheduler decides on, updated in place, and undone when a batch is refused.
+"""The state on which the scheduler decides. It is updated in place, and changes can be undone if a batch is refused.
 
     world = World(configuration)
     world.set_cluster_queue(...); world.set_workload(...)
     point = world.savepoint()
-    for result in run_until_idle(world, now): ...     # scheduling.run_until_idle: cycles until nothing more happens
-    world.commit(point)                       # or world.undo(point): as if the cycles had not been
+    for result in run_until_idle(world, now): ...     # scheduling.run_until_idle: cycles until they are idle
+    world.commit(point)                       # or world.undo(point): undo the cycles
 
-Every `set_` adds or replaces, every `delete_` forgets; deleting what is not there does nothing. References are names
-and may dangle. Events that may let inadmissible workloads start mark the cohort tree that they concern; the next cycle
-moves its workloads back to their queues (Kueue's flush).
+Every `set_` method adds or replaces an object, every `delete_` method removes it; deleting an unknown object does
+nothing. References are names and may dangle. An event that may make inadmissible workloads admissible marks its cohort
+tree; the next cycle moves the workloads of that tree back to their queues (Kueue's flush).
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """An opaque mark to undo to."""
+    """An opaque mark to which changes can be undone."""
 
     cycle: int
 
 
 class World:
-    """The facade of the library: sets and deletes objects, runs cycles, and shows figures."""
+    """The facade of the library: sets and deletes objects, runs cycles, and reports status."""
 
     def __init__(self, configuration: Configuration | None = None, vendors: Sequence[DeviceVendor] = (NVIDIA,)) -> None:
-        """An empty world. `vendors` say which resources and annotations request which devices."""
+        """Create an empty world. `vendors` define which resources and annotations request devices."""
         self._state = State(configuration or Configuration(), vendors)
         self._hierarchy = Hierarchy(self._state)
         self._tracker = WorkloadTracker(self._state)
@@ -102,7 +102,7 @@ class World:
         self._records.follow_device_kinds()
 
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
-        """Replace the vendors, which say what requests which device."""
+        """Replace the vendors, which define the resources and annotations that request devices."""
         if tuple(vendors) != self._state.vendors:
             self._state.set_vendors(vendors)
             self._state.dirty_queues.update(self._state.cluster_queues)
@@ -110,7 +110,7 @@ class World:
                 self._read_again(self._in_namespace(namespace))  # it may limit other resources now
 
     def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
-        """Replace the policies that choose nodes and devices for pods without policies of their own. `fgd` and
+        """Replace the policies that choose nodes and devices for pods without a policy of their own. `fgd` and
         `bid-price` learn typical pods from the known workloads. Call this after `set_vendors`."""
         state = self._state
         settings = state.fleet.settings
@@ -120,21 +120,21 @@ class World:
         state.fleet.mix.source = self.typical_pods
 
     def typical_pods(self) -> tuple[TypicalPod, ...]:
-        """The typical shapes of pods that wait or run now."""
+        """Return the typical shapes of the pods that wait or run now."""
         return self._state.workloads.typical_pods(self._state.vendors)
 
     def fragmentation(self) -> Fragmentation:
-        """How fragmented the devices are, in total, per flavor and per node."""
+        """Return the fragmentation of the devices: in total, per flavor and per node."""
         return fragmentation(self._state)
 
     def advise_moves(self, key: str) -> MoveAdvice:
-        """The fewest moves of running pods that would give a pending workload its devices
+        """Return the fewest moves of running pods that free the devices for a pending workload
         (`scheduling.advice.moves`)."""
         self._hierarchy.rebuild()
         return advise_moves(self._state, key, self._parts.nominate)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """Set a namespace's labels, by which ClusterQueues select it."""
+        """Set a namespace's labels, which the namespace selectors of ClusterQueues match."""
         state = self._state
         if state.namespaces.get(name) != labels:
             selecting = [cq for cq in state.cluster_queues.values() if state.selects_namespace(cq, name)]
@@ -197,7 +197,7 @@ class World:
         self._records.set_device_objects(objects)
 
     def claim_users(self) -> list[str]:
-        """The keys of workloads whose pods claim devices of drivers."""
+        """Return the keys of workloads whose pods claim devices of drivers."""
         return list(self._state.claim_users)
 
     def take_counted(self) -> list[str]:
@@ -210,7 +210,7 @@ class World:
         return self._state.evaluations.count
 
     def claim_refusal(self, key: str) -> ClaimRefusal | None:
-        """Why a workload's claims keep it out of its queue."""
+        """Return why a workload's claims keep it out of its queue."""
         info = self._state.workloads.get(key)
         return info.claim_refusal if info is not None else None
 
@@ -272,7 +272,8 @@ class World:
             self.set_admission_check(replace(check, active=active))
 
     def hands_over(self, cluster_queue: str) -> bool:
-        """Whether the ClusterQueue's workloads run in other clusters (MultiKueue), so that none is placed here."""
+        """Return whether the ClusterQueue's workloads run in other clusters (MultiKueue), so that none is placed
+        here."""
         cq = self._state.cluster_queues.get(cluster_queue)
         names = [rule.name for rule in cq.spec.admission_checks] if cq is not None else []
         checks = self._state.checks
@@ -288,7 +289,7 @@ class World:
         self._hierarchy.cohort_changed(cohort.name)
 
     def delete_cohort(self, name: str) -> None:
-        """Delete a cohort. While others name it, it remains as an implicit one."""
+        """Delete a cohort. It remains as an implicit cohort while other objects name it."""
         if self._state.cohorts.pop(name, None) is not None:
             self._hierarchy.cohort_changed(name)
 
@@ -314,7 +315,7 @@ class World:
                 self._track_again(*state.by_local_queue.get(queue.key, ()), only_waiting=True)
 
     def delete_cluster_queue(self, name: str) -> None:
-        """Delete a ClusterQueue and its queue. Its workloads are then in no queue."""
+        """Delete a ClusterQueue and its queue. Its workloads then belong to no queue."""
         cq = self._state.cluster_queues.get(name)
         if cq is None:
             return
@@ -330,7 +331,7 @@ class World:
             self._tracker.track(info)
 
     def set_local_queue(self, local_queue: LocalQueue) -> None:
-        """Add or replace a LocalQueue. Workloads that waited for it are queued; those of a stopped one are dequeued."""
+        """Add or replace a LocalQueue. Its waiting workloads are queued; those of a stopped LocalQueue are dequeued."""
         before = self._state.local_queues.get(local_queue.key)
         self._state.local_queues[local_queue.key] = local_queue
         if before != local_queue:
@@ -347,7 +348,7 @@ class World:
             self._track_again(*self._state.by_local_queue.get(key, ()), only_waiting=True)
 
     def _track_again(self, *keys: str, only_waiting: bool = False) -> None:
-        """Track workloads again, in the states that they belong to now."""
+        """Track workloads again, in the queue or usage that matches their new status."""
         for key in keys:
             info = self._state.workloads[key]
             if info.queue_state is QueueState.RESERVING or (only_waiting and info.workload.holds_quota):
@@ -370,8 +371,8 @@ class World:
     # -- workloads -----------------------------------------------------------------------------------------------------
 
     def set_workload(self, workload: Workload, now: float) -> None:
-        """Add or replace a workload and track it by its status: pending -> queued, holding quota -> usage, finished
-        or deactivated -> neither. `now` decides whether its back-off has ended."""
+        """Add or replace a workload and track it by its status: a pending workload is queued, one that holds quota
+        counts as usage, a finished or deactivated one is not tracked. `now` decides whether its back-off has ended."""
         state = self._state
         state.advance(now)
         before = state.workloads.get(workload.key)
@@ -395,14 +396,14 @@ class World:
             state.clear_pauses((queue, state.workloads[workload.key].cluster_queue))
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
-        """Replace a workload by its new version. What its queue remembers of it is kept."""
+        """Replace a workload by its new version. Its queue keeps the state of its previous attempts."""
         if before.last_assignment is not None and before.scheduling_hash == info.scheduling_hash:
             info.last_assignment = before.last_assignment
         if not self._tracker.replace_inadmissible(before, info):
             self._records.exchange(before, info)
 
     def delete_workload(self, key: str) -> None:
-        """Delete a workload and release what it held."""
+        """Delete a workload and release its quota and devices."""
         info = self._state.workloads.get(key)
         if info is not None:
             if info.cluster_queue:
@@ -413,22 +414,22 @@ class World:
             self._state.forget(info)
 
     def finish_workload(self, key: str, now: float) -> None:
-        """Finish a workload: its quota is free at once, and the workload is deleted."""
+        """Finish a workload: its quota is free at once and it is removed."""
         self._state.advance(now)
         self.delete_workload(key)
 
     def release_workload(self, key: str, now: float) -> None:
         """Release an evicted workload whose pods have stopped. Its quota is free. It is pending again in its old
-        position: with Requeued True after a preemption or a failed node, else once its back-off ends."""
+        position: Requeued is True at once after a preemption or a node failure, otherwise when its back-off ends."""
         self._state.advance(now)
         info = self._state.workloads.get(key)
         if info is not None and info.queue_state is QueueState.RESERVING:
             self._replace(info, self._records.new(release(info.current(), now)))
 
     def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
-        """Reduce what an elastic workload holds to what its pod sets request (`scheduling.lifecycle.elastic`).
+        """Reduce the quota of an elastic workload to the requests of its pod sets (`scheduling.lifecycle.elastic`).
 
-        The released quota wakes its cohort tree. False if the workload holds no more than it requests.
+        The released quota wakes its cohort tree. Return False if the workload holds no more than it requests.
         """
         self._state.advance(now)
         info = self._state.workloads.get(key)
@@ -442,7 +443,7 @@ class World:
         return True
 
     def workload(self, key: str) -> Workload | None:
-        """The workload including decisions of the last cycles; None if it is unknown."""
+        """Return the workload including the decisions of the last cycles; None if it is unknown."""
         info = self._state.workloads.get(key)
         return info.current() if info is not None else None
 
@@ -455,14 +456,14 @@ class World:
         self._records.count_waiting_claims()
 
     def has_active(self) -> bool:
-        """Whether some active ClusterQueue has an active workload, so that a cycle would have a head."""
+        """Return whether some active ClusterQueue has an active workload, and so a next cycle would have a head."""
         self._refresh()
         if any(waiting.is_due(self._state.now) for waiting in self._state.second_pass.values()):
             return True
         return not self._parts.is_blocked() and next(self._state.ready_queues(), None) is not None
 
     def active_queue_count(self) -> int:
-        """How many active ClusterQueues have an active workload."""
+        """Count the active ClusterQueues that have an active workload."""
         self._refresh()
         return sum(1 for _ in self._state.ready_queues())
 
@@ -478,7 +479,8 @@ class World:
         return result
 
     def preemption_skips(self) -> dict[str, int]:
-        """ClusterQueue -> the preemptions that its last cycle with any skipped (Kueue's gauge)."""
+        """Map each ClusterQueue to the number of preemptions that its last cycle with a skip has skipped (Kueue's
+        gauge)."""
         queues = self._state.cluster_queues
         return {name: count for name, count in self._preemption_skips.items() if name in queues}
 
@@ -500,16 +502,16 @@ class World:
         return {key: state.history.consumed(key) for key in state.history.sample(running, now)}
 
     def drain_outcomes(self) -> CycleResult | None:
-        """Outcomes decided outside of a cycle since the last call, such as workloads that became inadmissible with
-        an equal one. Large numbers come in several calls; None if there are none."""
+        """Return the outcomes decided outside of a cycle since the last call, for example workloads that became
+        inadmissible together with an equal one. Large numbers are returned in several calls; None if there are none."""
         state = self._state
         outcomes, state.out_of_cycle_outcomes = [*state.out_of_cycle_outcomes.values()], {}
         outcomes += state.tell_equals()
         return CycleResult(state.cycle, outcomes=tuple(outcomes)) if outcomes else None
 
     def pause_preemption_loops(self) -> CycleResult | None:
-        """Pause workloads in preemption loops, and return the new messages of those that are pending. None if there
-        is no loop."""
+        """Pause workloads in preemption loops. Return the new messages of the pending ones; None if there is no
+        loop."""
         state = self._state
         paused = state.preemption_loops.close(state.now)
         outcomes: list[Outcome] = []
@@ -550,17 +552,18 @@ class World:
     # -- views ---------------------------------------------------------------------------------------------------------
 
     def cluster_queue_status(self, name: str) -> ClusterQueueStatus:
-        """A ClusterQueue's figures; raises KeyError."""
+        """Return a ClusterQueue's status; raises KeyError."""
         self._refresh()
         return cluster_queue_status(self._state.cluster_queues[name])
 
     def queue_problems(self) -> dict[str, str]:
-        """Why ClusterQueues are inactive, by name. Those with a stop policy and no other problem are left out."""
+        """Return the reasons why ClusterQueues are inactive, by name. A ClusterQueue whose only problem is its stop
+        policy is left out."""
         self._hierarchy.rebuild()
         return self._hierarchy.problems()
 
     def selects_namespace(self, cluster_queue: str, namespace: str) -> bool:
-        """Whether a ClusterQueue selects a namespace; raises KeyError for an unknown ClusterQueue."""
+        """Return whether a ClusterQueue selects a namespace; raises KeyError for an unknown ClusterQueue."""
         return self._state.selects_namespace(self._state.cluster_queues[cluster_queue], namespace)
 
     def queue_state(self, key: str) -> QueueState:
@@ -568,7 +571,7 @@ class World:
         return self._state.workloads[key].queue_state
 
     def cohort_status(self, name: str) -> CohortStatus:
-        """A Cohort's figures; raises KeyError."""
+        """Return a Cohort's status; raises KeyError."""
         self._refresh()
         return cohort_status(self._state.tree.cohorts[name])
 
@@ -576,39 +579,39 @@ class World:
         return tuple(sorted(self._state.cluster_queues))
 
     def cohort_names(self) -> tuple[str, ...]:
-        """Every cohort, sorted by name, implicit ones included."""
+        """Return the names of all cohorts, implicit ones included, sorted."""
         self._refresh()
         return tuple(sorted(self._state.tree.cohorts))
 
     def pending(self, cluster_queue: str) -> tuple[PendingPosition, ...]:
-        """The pending workloads of a ClusterQueue in queue order, inadmissible ones included (Kueue's visibility
-        API)."""
+        """Return the pending workloads of a ClusterQueue in queue order, inadmissible ones included (Kueue's
+        visibility API)."""
         self._refresh()
         return pending_positions(self._state.cluster_queues[cluster_queue])
 
     def pending_counts(self, cluster_queue: str) -> PendingCounts:
-        """The number of pending workloads in a ClusterQueue by LocalQueue; raises KeyError."""
+        """Count the pending workloads of a ClusterQueue by LocalQueue; raises KeyError."""
         self._refresh()
         return pending_counts(self._state.cluster_queues[cluster_queue])
 
     def drained_workloads(self) -> dict[str, str]:
-        """The admitted workloads that are to end because their queue is drained, with their ClusterQueue."""
+        """Return the admitted workloads that must stop because their queue is drained, with their ClusterQueue."""
         return drained_workloads(self._state.cluster_queues.values(), self._state.local_queues)
 
     def fair_sharing_usage(self) -> dict[str, float]:
-        """The past usage that orders each LocalQueue, by its key; empty without admission fair sharing."""
+        """Return the past usage that orders the LocalQueues, by their keys; empty without admission fair sharing."""
         history = self._state.history
         return {} if history is None else {key: history.usage(key) for key in sorted(self._state.local_queues)}
 
     def device_holders(self) -> tuple[str, ...]:
-        """The keys of workloads that are placed on devices or nodes."""
+        """Return the keys of workloads that are placed on devices or nodes."""
         return tuple(self._state.fleet.reservations)
 
     def device_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
-        """What our own slices use of a device: slots, MiB, percent of cores."""
+        """Return the usage of a device by our own slices: slots, MiB, percent of cores."""
         return self._state.fleet.decided_usage(node, uuid)
 
     def explain(self, key: str) -> Explanation:
-        """Why the workload waits, as data. Raises KeyError for an unknown workload."""
+        """Explain as data why a workload waits. Raises KeyError for an unknown workload."""
         self._refresh()
         return explain(self._state, self._parts, key)
