@@ -13,10 +13,16 @@ import psycopg
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
+from django.db.migrations.exceptions import InconsistentMigrationHistory
 
 _LOCK_TIMEOUT_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 5.0
 _TRIES: Final = 120
+_TOO_OLD: Final = (
+    "This database was made by a version (a058272 or older) that cannot be upgraded: its first migrations were other "
+    "ones. Nothing was changed. Start with an empty database, apply your queues' manifests and submit the workloads "
+    "again."
+)
 
 
 class Command(migrate.Command):
@@ -44,6 +50,8 @@ class Command(migrate.Command):
                     raise
                 self.stderr.write(f"A table is in use; tried again in {lock_pause:g} s: {error}")
                 threading.Event().wait(lock_pause)
+            except InconsistentMigrationHistory as error:
+                raise CommandError(_TOO_OLD) from error
             else:
                 return
             finally:
