@@ -149,7 +149,6 @@ class _Reading:
             remedy = f"Compare it with the CRD of {kind.plural}."
             top.report.error(top.at("spec"), None, rule, remedy, MistakeReason.WRONG_TYPE)
             return ()
-        self._refuse_elastic_topology(content, found)
         if kind.workload_count(content) > MAX_REPLICAS:
             top.report.error(top.at(kind.size_path), kind.workload_count(content), f"must be at most {MAX_REPLICAS}")
             return ()
@@ -172,16 +171,6 @@ class _Reading:
             default = kind.restart_policies[0]
             text = f"is missing, and Kubernetes asks for {' or '.join(kind.restart_policies)}: {default} is taken"
             self._top.report.warn(f"{fields.at('spec')}.restartPolicy", text)
-
-    def _refuse_elastic_topology(self, content: JsonObject, pod_sets: Sequence[JsonObject]) -> None:
-        """Slices of elastic jobs are placed without a topology. Kueue's own check passes over `unconstrained`."""
-        kind = self._kind
-        asks = any((pod_set.get("topologyRequest") or {}).get("unconstrained") for pod_set in pod_sets)
-        if asks and kind.elastic and is_elastic(content):
-            place = self._top.at(f"{kind.pod_template_path or 'spec'}.metadata.annotations")
-            path = f"{place}.kueue.x-k8s.io/podset-unconstrained-topology"
-            rule = "can't be used in an elastic job"
-            self._top.report.error(path, "true", rule, "Leave it out.", MistakeReason.FORBIDDEN)
 
     def _locate_in_template(self, content: JsonObject) -> None:
         """Report the field of the pod template that is of another type than it has in Kubernetes."""

@@ -5,10 +5,11 @@ import pytest
 from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
-from queues.models import Job, PodSet, Workload, WorkloadEvent
+from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
 from queues.services.workloads import cancel, change_priority, hold, record_stopped, release
 from scheduler.leader.engine import Engine
 from tests import manifest_texts as texts
+from tests.factories import START, make_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -191,17 +192,35 @@ def test_it_does_not_change_its_pods_while_it_holds_quota(cluster: Cluster) -> N
     assert [count for count, _, _ in statuses()] == [3]
 
 
-@pytest.mark.parametrize("annotation", ["required-topology: rack", "unconstrained-topology: 'true'"])
-def test_it_asks_for_no_topology(cluster: Cluster, annotation: str) -> None:
-    text = elastic(3).replace(
-        "{spec: {restart", f"{{metadata: {{annotations: {{kueue.x-k8s.io/podset-{annotation}}}}}, spec: {{restart"
-    )
+def with_topology(pods: int, annotation: str) -> str:
+    """An elastic job whose pods ask for a topology."""
+    metadata = f"{{metadata: {{annotations: {{kueue.x-k8s.io/podset-{annotation}}}}}, spec: {{restart"
+    return elastic(pods).replace("{spec: {restart", metadata)
+
+
+@pytest.mark.parametrize("mode", ["required", "preferred"])
+def test_it_asks_for_no_topology_of_its_pods_together(cluster: Cluster, mode: str) -> None:
     with pytest.raises(ManifestErrors) as caught:
-        apply(cluster, text)
+        apply(cluster, with_topology(3, f"{mode}-topology: rack"))
     (error,) = caught.value.errors
-    key = annotation.partition(":")[0]
-    assert error.path == f"spec.template.metadata.annotations.kueue.x-k8s.io/podset-{key}"
+    assert error.path == f"spec.template.metadata.annotations.kueue.x-k8s.io/podset-{mode}-topology"
     assert error.reason == "Forbidden"
+
+
+def test_it_may_ask_for_any_place_in_a_topology(cluster: Cluster) -> None:
+    host = "kubernetes.io/hostname"
+    Topology.objects.create(cluster=cluster, name="hosts", levels=[host], created_at=START)
+    ResourceFlavor.objects.filter(cluster=cluster).update(topology_name="hosts")
+    make_node(cluster, "n1", labels={host: "n1"}, allocatable={"cpu": 2000, "pods": 10})
+    make_node(cluster, "n2", labels={host: "n2"}, allocatable={"cpu": 2000, "pods": 10})
+    engine = Engine(cluster, "test")
+    for pods in (1, 3):
+        apply(cluster, with_topology(pods, "unconstrained-topology: 'true'"))
+        engine.run()
+    *_, newest = PodSet.objects.exclude(topology_assignment=None).order_by("workload_id")
+    assert newest.topology_assignment is not None
+    assert newest.workload.status == "Admitted"
+    assert sum(domain["count"] for domain in newest.topology_assignment["domains"]) == 3
 
 
 def test_it_has_no_least_parallelism(cluster: Cluster) -> None:
