@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db import connection
@@ -94,7 +95,19 @@ def _local_queue(
     if queue is not None:
         status["flavorsReservation"] = flavor_usage(queue, held.reserved[row.key], with_borrowed=False)
         status["flavorsUsage"] = flavor_usage(queue, held.admitted[row.key], with_borrowed=False)
+    if consumed := row.admission_fair_sharing.get("consumedResources"):
+        status["fairSharing"] = {"weightedShare": 0, "admissionFairSharingStatus": _past_usage(row, consumed)}
     return status | {"pendingWorkloads": pending, "reservingWorkloads": reserving, "admittedWorkloads": admitted}
+
+
+def _past_usage(row: LocalQueue, consumed: Mapping[str, float]) -> Status:
+    """The usage that orders LocalQueues (admission fair sharing), as quantities."""
+    since = datetime.fromtimestamp(row.admission_fair_sharing["lastUpdate"], UTC)
+    amounts = {resource: round(used * (1000 if resource == "cpu" else 1)) for resource, used in consumed.items()}
+    return {
+        "consumedResources": {resource: format_amount(resource, amount) for resource, amount in amounts.items()},
+        "lastUpdate": timestamp(since),
+    }
 
 
 def _counts(cluster: Cluster, namespaces: list[str]) -> dict[str, tuple[int, int, int]]:
