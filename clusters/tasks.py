@@ -9,7 +9,7 @@ from celery import Task, shared_task
 
 from accounts.events import PUSH_TASK, request_push, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
-from clusters.audit import audit_and_heal, audited_clusters
+from clusters.audit.auditor import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
 from clusters.connection import client_for, writing_client_for
 from clusters.multikueue.controller import follow_multikueue, managers

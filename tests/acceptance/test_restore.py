@@ -8,7 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from clusters.audit import audit
+from clusters.audit.auditor import audit
 from clusters.sync.watcher import Watcher
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Workload

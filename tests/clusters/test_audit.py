@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db.models import F
 
 from accounts.models import AuditFinding
-from clusters.audit import audit, audit_and_heal
+from clusters.audit.auditor import audit, audit_and_heal
 from clusters.client import PODS
 from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation
@@ -66,16 +66,37 @@ def stray_pod(system: System) -> None:
     system.client.create(PODS, stray)
 
 
+def told_ahead(system: System) -> None:
+    Workload.objects.update(pushed_sequence=F("push_sequence") + 1_000_000)
+
+
+def without_its_queue(system: System) -> None:
+    Workload.objects.update(cluster_queue_name="no-such-queue")
+
+
+def without_its_flavor(system: System) -> None:
+    PodSet.objects.update(flavors={"cpu": "no-such-flavor"})
+
+
+def of_another_device(system: System) -> None:
+    """As an update by hand leaves it: the counters are right, the device's name is not."""
+    DeviceAllocation.objects.update(device_uuid="GPU-elsewhere")
+
+
 BREAKS: list[tuple[Callable[[System], None], str, bool]] = [
     (without_quota, "quota", False),
     (miscounted, "device-counters", True),
     (unowned, "slices", True),
     (untold, "told", True),
     (stray_pod, "pods", False),
+    (told_ahead, "told", True),
+    (without_its_queue, "references", False),
+    (without_its_flavor, "references", False),
+    (of_another_device, "slices", False),
 ]
 
 
-@pytest.mark.parametrize(("break_it", "check", "heals"), BREAKS, ids=[check for _, check, _ in BREAKS])
+@pytest.mark.parametrize(("break_it", "check", "heals"), BREAKS, ids=[breaks.__name__ for breaks, _, _ in BREAKS])
 def test_a_broken_rule_is_seen_and_put_right_where_that_is_safe(
     running: System, break_it: Callable[[System], None], check: str, heals: bool
 ) -> None:

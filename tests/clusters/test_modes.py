@@ -12,7 +12,7 @@ from django.core.management import call_command
 from accounts.events import PUSH_TASK
 from accounts.models import Cluster, ClusterMode, Namespace
 from accounts.redis_client import redis_client
-from clusters.audit import audited_clusters
+from clusters.audit.auditor import audited_clusters
 from clusters.client import LEASES, NAMESPACES, PODS, ClusterError, connect
 from clusters.connection import client_for
 from clusters.jobs.registry import JOB_KINDS

@@ -8,7 +8,7 @@ import pytest
 
 from accounts.models import Cluster
 from accounts.services.cluster_settings import set_placement
-from clusters.audit import audit
+from clusters.audit.auditor import audit
 from clusters.client import PODS, JsonObject
 from queues.models import PodSet, ResourceFlavor
 from scheduler.leader.engine import Engine

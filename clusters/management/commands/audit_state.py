@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from clusters.audit import audit, audited_clusters
+from clusters.audit.auditor import audit, audited_clusters
 from clusters.client import ClusterError
 from clusters.connection import client_for
 

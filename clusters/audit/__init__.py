@@ -1,0 +1,1 @@
+"""The auditor of the books: what quota, devices, pods and the cluster say of each other."""

@@ -1,0 +1,51 @@
+"""What the auditor finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.db import connection
+
+
+class Check(StrEnum):
+    REFERENCES = "references"
+    """The ClusterQueue and flavors of an admission exist."""
+    QUOTA = "quota"
+    """Quota is charged for reservations, and for all of them."""
+    COUNTERS = "device-counters"
+    """The counters of a device are the sums of its slices."""
+    SLICES = "slices"
+    """Every decided slice belongs to a workload that holds quota, and is of a device of its own node."""
+    NODES = "nodes"
+    """No node has more pods assigned than fit."""
+    PODS = "pods"
+    """Every pod of ours belongs to a workload that holds what it uses, and runs on a node assigned to it."""
+    TOLD = "told"
+    """The cluster has been told every decision, and no later one."""
+    ENDING = "ending"
+    """A workload whose job and pods are gone has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that does not hold for an object."""
+
+    check: Check
+    subject: str
+    message: str
+    namespace: str = ""
+    node: str = ""
+    key: int = 0
+    """The primary key of the row to repair, if any."""
+
+
+def query(statement: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return list(cursor.fetchall())
+
+
+def namespace_of(key: str) -> str:
+    return key.partition("/")[0]
