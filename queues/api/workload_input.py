@@ -5,7 +5,8 @@ whole pod `template`.
 """
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -42,24 +43,44 @@ _TOPOLOGY_FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-KnownPodSets = MutableMapping[bytes, tuple[PodSetSpec, ...]]
-"""Pod sets that were read without a mistake, by their JSON. Most workloads of a request have the same ones, and
-reading them is most of what a workload costs."""
+@dataclass(frozen=True, slots=True)
+class KnownDocuments:
+    """Documents and pod sets of a request that were read without a mistake, by their JSON, documents without their
+    names. Most workloads of a request differ in nothing but the name, and reading is most of what one costs."""
+
+    workloads: dict[bytes, WorkloadSpec] = field(default_factory=dict)
+    pod_sets: dict[bytes, tuple[PodSetSpec, ...]] = field(default_factory=dict)
 
 
-def read_workload(document: Any, index: int, known: KnownPodSets | None = None) -> WorkloadSpec:
+def read_workload(document: Any, index: int, known: KnownDocuments | None = None) -> WorkloadSpec:
     """A document as a workload; raises `ManifestErrors` with all its mistakes."""
     report = ValidationReport(document=index)
     if not isinstance(document, Mapping):
         report.error("", document, "must be a JSON object", reason=MistakeReason.WRONG_TYPE)
         raise ManifestErrors(report.errors)
-    spec = _read(FieldReader(report, "", document), index, {} if known is None else known)
+    known = known or KnownDocuments()
+    name = str(document.get("name") or "")
+    text = _json({**document, "name": None}) if name == document.get("name") and dns_subdomain(name) is None else None
+    like = known.workloads.get(text) if text is not None else None
+    if like is not None:
+        return replace(like, name=name, document=index)
+    spec = _read(FieldReader(report, "", document), index, known)
     if report.errors:
         raise ManifestErrors(report.errors)
+    if text is not None:
+        known.workloads[text] = spec
     return spec
 
 
-def _read(top: FieldReader, index: int, known: KnownPodSets) -> WorkloadSpec:
+def _json(content: Any) -> bytes | None:
+    """The content as JSON; None where it has none: YAML may have keys that are numbers, and integers beyond 64 bits."""
+    try:
+        return orjson.dumps(content)
+    except orjson.JSONEncodeError:
+        return None
+
+
+def _read(top: FieldReader, index: int, known: KnownDocuments) -> WorkloadSpec:
     prefix = top.text("generate_name", syntax=generate_name_prefix)
     if prefix and top.has("name"):
         top.error("generate_name", "must not stand beside name", "Leave one of the two out.", MistakeReason.FORBIDDEN)
@@ -87,17 +108,14 @@ def _read(top: FieldReader, index: int, known: KnownPodSets) -> WorkloadSpec:
     return spec
 
 
-def _read_pod_sets(top: FieldReader, known: KnownPodSets) -> tuple[PodSetSpec, ...]:
-    try:
-        text = orjson.dumps(top.take("pod_sets"))
-    except orjson.JSONEncodeError:  # YAML may have keys that are numbers, and integers beyond 64 bits
-        return _read_items(top)
-    if text in known:
-        return known[text]
+def _read_pod_sets(top: FieldReader, known: KnownDocuments) -> tuple[PodSetSpec, ...]:
+    text = _json(top.take("pod_sets"))
+    if text is not None and text in known.pod_sets:
+        return known.pod_sets[text]
     before = len(top.report.errors), len(top.report.warnings)
     found = _read_items(top)
-    if (len(top.report.errors), len(top.report.warnings)) == before:
-        known[text] = found
+    if text is not None and (len(top.report.errors), len(top.report.warnings)) == before:
+        known.pod_sets[text] = found
     return found
 
 

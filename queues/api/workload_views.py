@@ -33,7 +33,7 @@ from queues.api.serializers import (
     WorkloadSerializer,
 )
 from queues.api.watches import WATCH_ANSWERS, WATCH_PARAMETERS, asks_to_wait, wait_for
-from queues.api.workload_input import KnownPodSets, read_workload
+from queues.api.workload_input import KnownDocuments, read_workload
 from queues.api.workload_rows import workload_detail_json, workload_values, workloads_json
 from queues.manifests import workload_specs
 from queues.manifests.bounds import size_mistake
@@ -302,7 +302,7 @@ def _read(cluster: Cluster, data: Any) -> tuple[list[WorkloadSpec], list[tuple[W
     pods: list[tuple[WorkloadSpec, Submitted[JobManifest]]] = []
     errors: list[LocatedError] = []
     objects = StoredObjects(cluster)
-    known: KnownPodSets = {}
+    known = KnownDocuments()
     for index, document in enumerate(documents):
         too_large = size_mistake(document, index)
         if too_large is not None:

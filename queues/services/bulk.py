@@ -11,9 +11,11 @@ from psycopg import sql
 
 def next_ids(model: type[models.Model], count: int) -> list[int]:
     """New primary keys of the model, so that rows that reference each other can be copied together."""
-    query = sql.SQL("SELECT nextval(pg_get_serial_sequence({table}, 'id')) FROM generate_series(1, %s)").format(
-        table=sql.Literal(model._meta.db_table)
-    )
+    # OFFSET 0 has the sequence looked up once, not for each key.
+    query = sql.SQL(
+        "SELECT nextval(sequence) FROM (SELECT pg_get_serial_sequence({table}, 'id')::regclass AS sequence OFFSET 0) "
+        "AS found, generate_series(1, %s)"
+    ).format(table=sql.Literal(model._meta.db_table))
     with connection.cursor() as cursor:
         cursor.execute(query, [count])
         return [row[0] for row in cursor.fetchall()]

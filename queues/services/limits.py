@@ -47,6 +47,8 @@ def check_unfinished(cluster: Cluster, new: Counter[tuple[str, str]], user: str)
 
 
 def _check_namespaces(cluster: Cluster, new: Counter[tuple[str, str]]) -> None:
+    if not (settings.MAX_UNFINISHED_PER_LOCAL_QUEUE or settings.MAX_UNFINISHED_PER_NAMESPACE):
+        return
     new_by_namespace = Counter[str]()
     for (namespace, _), count in new.items():
         new_by_namespace[namespace] += count

@@ -185,11 +185,12 @@ def check_workloads(cluster: Cluster, specs: Iterable[WorkloadSpec], *, admins: 
     priorities unless the user is an admin of the namespace."""
     specs = list(specs)
     policies = policies_of(cluster, {spec.namespace for spec in specs})
+    closed = {namespace for namespace, policy in policies.items() if policy.closed}
     rules = _PriorityRules(cluster)
     errors: list[LocatedError] = []
     for spec in specs:
         policy = policies[spec.namespace]
-        if policy.closed:
+        if spec.namespace in closed:
             errors.append(_located(spec, "namespace", policy.namespace, "is a system namespace and takes no workloads"))
         for number, pod_set in enumerate(spec.pod_sets if spec.job is not None else ()):
             errors += [

@@ -2,12 +2,12 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from psycopg import Error as DatabaseError
 
@@ -17,7 +17,7 @@ from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster, Namespace
 from accounts.tracing import current_traceparent
 from queues.manifests.bounds import check_totals
-from queues.manifests.workload import JobSpec, WorkloadSpec
+from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.bulk import copy_rows, json_text, next_ids
 from queues.services.generated_names import draw_names
@@ -39,6 +39,9 @@ _WAITS: Final = (PENDING_EVALUATION[0].value, PENDING_EVALUATION[1])
 _POD_SET_COLUMNS: Final = (
     "workload_id", "position", "name", "count", "min_count", "template", "requests", "topology_request",
 )  # fmt: skip
+_TAKEN_NAMES: Final = """
+    SELECT namespace, name FROM queues_workload JOIN unnest(%s::text[], %s::text[]) AS wanted (namespace, name)
+    USING (namespace, name) WHERE cluster_id = %s"""
 _EVENT_COLUMNS: Final = ("cluster_id", "workload_uid", "namespace", "workload_name", "at", "reason", "message", "actor")
 
 
@@ -192,27 +195,31 @@ def _default_priority(cluster: Cluster) -> _Priority:
 
 
 def _refuse_taken_names(cluster: Cluster, created: Sequence[CreatedWorkload]) -> None:
-    uses = Counter(workload.key for workload in created)
+    uses = Counter((workload.namespace, workload.name) for workload in created)
     twice = [
         _name_error(workload, "two documents of this call have this namespace and name.", "Leave one of them out.")
-        for workload in created
-        if uses[workload.key] > 1
+        for workload in (created if len(uses) < len(created) else ())
+        if uses[workload.namespace, workload.name] > 1
     ]
     if twice:
         raise ManifestErrors(twice)
-    similar = Workload.objects.filter(
-        cluster=cluster,
-        namespace__in={workload.namespace for workload in created},
-        name__in=[workload.name for workload in created],
-    )
-    taken = {f"{namespace}/{name}" for namespace, name in similar.values_list("namespace", "name")}
+    taken = _taken_names(cluster, uses)
     there = [
         _name_error(workload, "a workload of this name is there already.", "Use another name, or generate_name.")
-        for workload in created
-        if workload.key in taken
+        for workload in (created if taken else ())
+        if (workload.namespace, workload.name) in taken
     ]
     if there:
         raise AlreadyExists(f"{len(there)} of {len(created)} workloads exist already; nothing was stored.", there)
+
+
+def _taken_names(cluster: Cluster, names: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return the names that workloads have already. Two arrays, not a parameter for each name: Django and psycopg read
+    every parameter several times."""
+    names = list(names)
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKEN_NAMES, [[space for space, _ in names], [name for _, name in names], cluster.pk])
+        return set(cursor.fetchall())
 
 
 def _name_error(workload: CreatedWorkload, rule: str, remedy: str) -> LocatedError:
@@ -279,6 +286,7 @@ def _store(
     now: datetime,
 ) -> None:
     cluster_queues = _cluster_queues(cluster, (workload.spec for workload in created))
+    traceparent = current_traceparent()
 
     def workload_row(workload: CreatedWorkload, priority: _Priority) -> tuple[Any, ...]:
         spec = workload.spec
@@ -288,23 +296,27 @@ def _store(
             spec.queue_name, priority.value, _PRIORITY_GROUPS.get(priority.kind, ""), priority.kind, priority.name,
             spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates),
             submitted_by, cluster_queues.get((spec.namespace, spec.queue_name), ""),
-            *(_WAITS if spec.active else ("", "")), current_traceparent(),
+            *(_WAITS if spec.active else ("", "")), traceparent,
         )  # fmt: skip
 
-    pod_set_rows = (
-        (
-            workload.id, position, pod_set.name, pod_set.count, pod_set.min_count, json_text(pod_set.template),
-            json_text(pod_set.requests), json_text(pod_set.topology_request),
-        )
-        for workload in created
-        for position, pod_set in enumerate(workload.spec.pod_sets)
-    )  # fmt: skip
+    pod_sets = {id(workload.spec.pod_sets): workload.spec.pod_sets for workload in created}
+    tails = {identity: [*_pod_set_columns(found)] for identity, found in pod_sets.items()}
+    pod_set_rows = ((workload.id, *tail) for workload in created for tail in tails[id(workload.spec.pod_sets)])
     event_rows = (
         (cluster.pk, workload.uid, workload.namespace, workload.name, now, "Created", "", actor) for workload in created
     )
     copy_rows(Workload, _WORKLOAD_COLUMNS, map(workload_row, created, priorities), now)
     copy_rows(PodSet, _POD_SET_COLUMNS, pod_set_rows, now)
     copy_rows(WorkloadEvent, _EVENT_COLUMNS, event_rows, now)
+
+
+def _pod_set_columns(pod_sets: Iterable[PodSetSpec]) -> Iterator[tuple[Any, ...]]:
+    """The columns of each pod set but its workload."""
+    for position, pod_set in enumerate(pod_sets):
+        yield (
+            position, pod_set.name, pod_set.count, pod_set.min_count, json_text(pod_set.template),
+            json_text(pod_set.requests), json_text(pod_set.topology_request),
+        )  # fmt: skip
 
 
 def _cluster_queues(cluster: Cluster, specs: Iterable[WorkloadSpec]) -> dict[tuple[str, str], str]:
