@@ -33,7 +33,7 @@ cycle."""
 
 
 class WaitState(StrEnum):
-    """What the workload waits for, as one token."""
+    """The object of the wait, as one token."""
 
     HOLDS_QUOTA = "HoldsQuota"
     FITS_NOW = "FitsNow"
@@ -46,7 +46,7 @@ class WaitState(StrEnum):
 
 
 class Rule(StrEnum):
-    """The rule because of which it waits."""
+    """The rule that makes the workload wait."""
 
     NONE = "None"
     QUEUEING = "Queueing"
@@ -140,7 +140,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class QueueHolder:
-    """A ClusterQueue that uses what the workload lacks; amounts in base units."""
+    """A ClusterQueue that uses the resources that the workload lacks; amounts in base units."""
 
     flavor: str
     resource: str
@@ -152,7 +152,7 @@ class QueueHolder:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadHolder:
-    """A workload that holds what the workload lacks; `amount` in base units."""
+    """A workload that holds the resources that the workload lacks; `amount` in base units."""
 
     flavor: str
     resource: str
@@ -164,7 +164,7 @@ class WorkloadHolder:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A workload that would be preempted, and the rule for that."""
+    """A workload that would be preempted, and the rule that allows it."""
 
     workload: str
     cluster_queue: str
@@ -174,10 +174,10 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a workload waits.
+    """The explanation why a workload waits.
 
-    `position` counts from 1 in its ClusterQueue (0: it is in no queue). `ahead` are the first of the workloads
-    before it; `contenders` are the heads of the cohort's other ClusterQueues that a cycle decides before it.
+    `position` counts from 1 in its ClusterQueue (0: it is in no queue). `ahead` are the first of the workloads before
+    it; `contenders` are the heads of the cohort's other ClusterQueues that a cycle decides before it.
     """
 
     state: WaitState
@@ -199,7 +199,7 @@ class Explanation:
 
 
 def explain(state: State, parts: CycleParts, key: str) -> Explanation:
-    """Why the workload waits. Raises KeyError for an unknown workload."""
+    """Explain why the workload waits. Raises KeyError for an unknown workload."""
     info = state.workloads[key]
     if info.queue_state is QueueState.RESERVING:
         return Explanation(WaitState.HOLDS_QUOTA, Rule.NONE, "", "It holds quota.", cluster_queue=info.cluster_queue)
@@ -282,7 +282,7 @@ class _Order:
 
 
 class _Search:
-    """What the flavors of a ClusterQueue offer to a workload that may be admitted there."""
+    """The flavors that a ClusterQueue offers to a workload that may be admitted there."""
 
     def __init__(
         self, state: State, parts: CycleParts, info: WorkloadInfo, cq: ClusterQueueState, entry: Entry

@@ -1,4 +1,4 @@
-"""Where pods may go by their topology: pending pods, and running pods that would be moved."""
+"""Finds the leaves that topologies allow for pending pods, and for running pods that would be moved."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class MoveBounds:
         return request.slices[0].size if request is not None and request.slices else 0
 
     def of_pod(self, info: WorkloadInfo, pod: PodPlacement) -> Nodes:
-        """Where a running pod may be moved without breaking its workload's topology request."""
+        """Return the nodes to which a running pod may be moved without breaking its workload's topology request."""
         admission = info.workload.admission
         held = admission.pod_set_assignments if admission is not None else ()
         assignment = next((each for each in held if each.name == pod.pod_set), None)
@@ -105,7 +105,7 @@ class MoveBounds:
 
 
 def _kept_depth(flavor: TopologyFlavor, request: TopologyRequest | None) -> int:
-    """How many levels from the top a pod must stay in: the required level and all slice levels."""
+    """Return how many levels from the top a pod must stay in: the required level and all slice levels."""
     if request is None:
         return 0
     levels = [request.required, *(layer.topology for layer in request.slices)]

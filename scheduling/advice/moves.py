@@ -1,4 +1,4 @@
-"""Advice about devices for a whole world: fragmentation, and moves that would let a workload in."""
+"""Advice about devices for a whole world: fragmentation, and moves that would admit a workload."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Fragmentation:
 
 
 def fragmentation(state: State) -> Fragmentation:
-    """Where devices are idle, and how much of that no typical pod could use."""
+    """Report where devices are idle, and how much of the idle part no typical pod could use."""
     fleet = state.fleet
     return Fragmentation(
         cluster_report(fleet),
@@ -155,7 +155,8 @@ def _fewest(
 
 
 def _parts(state: State, info: WorkloadInfo, flavors: Sequence[str], nodes: Nodes, bounds: MoveBounds) -> list[Part]:
-    """What must be placed: whole pod sets or their slices, without the pods of an elastic job's replaced slice."""
+    """Return the units to place: whole pod sets or their slices, without the pods of an elastic job's replaced
+    slice."""
     replaced = state.workloads.get(info.workload.replaces or "")
     kept = replaced.placement.pods if replaced is not None and replaced.placement is not None else ()
     parts: list[Part] = []
@@ -181,7 +182,7 @@ def _movable(state: State) -> dict[str, list[PodSetToPlace]]:
 
 
 def _has_quota(state: State, info: WorkloadInfo, flavors: Sequence[str]) -> bool:
-    """Whether the workload may use the flavors, and their quota, including borrowing, suffices."""
+    """Return whether the workload may use the flavors, and their quota, including borrowing, suffices."""
     wanted: Counter[FlavorResource] = Counter()
     cq = state.cluster_queues[info.cluster_queue]
     replaced = state.replaced_slice(info, cq)

@@ -1,1 +1,1 @@
-"""What happens to a workload outside the cycle: conditions, eviction, recovery, elastic jobs."""
+"""The lifecycle of a workload outside the cycle: conditions, eviction, recovery, elastic jobs."""

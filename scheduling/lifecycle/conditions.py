@@ -76,7 +76,7 @@ def without_condition(workload: Workload, type_: ConditionType) -> Workload:
 
 
 def checks_ready(workload: Workload) -> bool:
-    """Whether all its admission checks are Ready and no topology is pending."""
+    """Return whether all the workload's admission checks are Ready and no topology is pending."""
     if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):
         return False
     assignments = workload.admission.pod_set_assignments if workload.admission else ()
@@ -106,7 +106,8 @@ def sync_admitted(workload: Workload, now: float) -> Workload:
 
 
 def topology_delayed(workload: Workload, why: str, now: float) -> Workload:
-    """Set why a workload with ready checks has no topology yet; `why` is the result of the last second pass."""
+    """Set the reason why a workload with ready checks has no topology yet; `why` is the result of the last second
+    pass."""
     text = "There are pending delayed topology requests" + (f": {why}" if why else "")
     return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, text, now)
 
@@ -138,7 +139,7 @@ def pending(workload: Workload, reason: str, message: str, now: float) -> Worklo
 
 
 def waited_seconds(workload: Workload) -> float:
-    """How many seconds a workload with quota waited, since it was created or requeued."""
+    """Return how many seconds a workload with quota waited since it was created or requeued."""
     since, requeued = workload.created_at, workload.condition(ConditionType.REQUEUED)
     if requeued is not None and requeued.status is ConditionStatus.TRUE:
         since = requeued.last_transition_time
@@ -151,7 +152,7 @@ def admitted_message(cluster_queue: str, waited_seconds: float) -> str:
 
 
 def blocked_on_gates(workload: Workload, message: str, now: float) -> Workload:
-    """Record that it would have to preempt while a preemption gate is closed."""
+    """Record that the workload would have to preempt while a preemption gate is closed."""
     type_ = ConditionType.BLOCKED_ON_PREEMPTION_GATES
     return with_condition(workload, type_, ConditionStatus.TRUE, PREEMPTION_GATED, message, now)
 
@@ -199,7 +200,7 @@ def preempt(workload: Workload, reason: PreemptionReason, message: str, now: flo
 
 
 def release(workload: Workload, now: float, *, resets_pods_ready: bool = True) -> Workload:
-    """Release an evicted workload whose pods have stopped: it holds nothing, and is requeued or waits."""
+    """Release an evicted workload whose pods have stopped: it holds no quota, and is requeued or waits."""
     evicted = workload.conditions[ConditionType.EVICTED]
     at_once = evicted.reason in _REQUEUED_AT_ONCE and not workload.single_pod
     status = ConditionStatus.TRUE if at_once else ConditionStatus.FALSE
@@ -210,7 +211,7 @@ def release(workload: Workload, now: float, *, resets_pods_ready: bool = True) -
 
 
 def requeue(workload: Workload, reason: RequeuedReason, now: float) -> Workload:
-    """Set Requeued to True: the reason that kept it out of its queue is over."""
+    """Set Requeued to True: the reason that kept the workload out of its queue no longer applies."""
     message = _REQUEUED_MESSAGES[reason]
     return with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
 

@@ -69,7 +69,7 @@ def deadline(workload: Workload, context: WorkloadContext, now: float) -> float 
 
 
 def waits_for_backoff(workload: Workload, context: WorkloadContext, now: float) -> bool:
-    """Whether it may be requeued only at a later time."""
+    """Return whether it may be requeued only at a later time."""
     backoff_end = _backoff_end(workload, context)
     return backoff_end is not None and backoff_end > now
 

@@ -84,8 +84,8 @@ def _by_itself(workload: Workload, context: WorkloadContext) -> Verdict | None:
 
 
 def is_of_the_scheduler(verdict: Condition) -> bool:
-    """Whether a cycle set the verdict. A cycle uses Misconfigured for LimitRange violations and AdmissionGated for
-    closed preemption gates; this module uses them for a missing queue and an admission gate."""
+    """Return whether a cycle set the verdict. A cycle uses Misconfigured for LimitRange violations and
+    AdmissionGated for closed preemption gates; this module uses them for a missing queue and an admission gate."""
     if verdict.reason in (PendingReason.MISCONFIGURED, PendingReason.ADMISSION_GATED):
         return not verdict.message.startswith(_OURS)
     return verdict.reason in _OF_THE_SCHEDULER

@@ -1,7 +1,7 @@
-"""What happens to a workload outside the cycle, one step at a time.
+"""Reconciles a workload outside the cycle, one step at a time.
 
-`next_step` reconciles a workload in the order of Kueue's workload controller and returns the first step that is due,
-or None. The caller applies it and calls again. Where our rule is better for users than Kueue's, it depends on
+`next_step` reconciles a workload in the order of Kueue's workload controller and returns the first step that is due, or
+None. The caller applies it and calls again. Where our rule is better for users than Kueue's, the choice depends on
 `context.strict`; docs/scheduling.md lists these rules.
 """
 
@@ -97,7 +97,7 @@ def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable
 
 
 def _by_claims(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Claims that cannot be counted keep a workload out of its queue until they can."""
+    """Keep a workload out of its queue while its claims cannot be counted."""
     if workload.is_true(ConditionType.QUOTA_RESERVED):
         return None
     requeued = workload.condition(ConditionType.REQUEUED)
@@ -135,7 +135,7 @@ def _on_hold(workload: Workload, context: WorkloadContext, now: float) -> Step |
 
 
 def _delayed_by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """A check that requests a later retry delays the workload, but never makes it earlier."""
+    """Delay the workload if a check requests a later retry; a check never makes the retry earlier."""
     retries = [
         check.last_transition_time + check.requeue_after_seconds
         for check in workload.admission_checks
@@ -176,7 +176,7 @@ def _marked_for_deactivation(workload: Workload, context: WorkloadContext, now: 
 
 
 def _backoff_over(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """The time at which a pending workload may be requeued has come."""
+    """Requeue a pending workload whose back-off has ended."""
     state = workload.requeue_state
     if state is None or state.requeue_at is None or state.requeue_at > now:
         return None
@@ -210,7 +210,7 @@ def _local_queue_restarted(workload: Workload, context: WorkloadContext, now: fl
 
 
 def _gated(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Kueue's gate also takes quota back from a running workload; ours only keeps a workload out of its queue."""
+    """Keep a gated workload out of its queue. Kueue's gate also takes quota back from a running workload."""
     if not context.strict or not workload.admission_gates or workload.admission is None:
         return None
     gates = ",".join(workload.admission_gates)

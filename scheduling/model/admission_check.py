@@ -29,7 +29,7 @@ class AdmissionCheckRule:
 
 @dataclass(frozen=True, slots=True)
 class PodSetUpdate:
-    """What a Ready check adds to the pods of a pod set. `tolerations` are in Kubernetes' form."""
+    """The changes that a Ready check makes to the pods of a pod set. `tolerations` are in Kubernetes' form."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class PodSetUpdate:
         )
 
     def manifest(self) -> dict[str, Any]:
-        """The update in Kubernetes' form."""
+        """Return the update in Kubernetes' form."""
         fields = {
             "labels": dict(self.labels),
             "annotations": dict(self.annotations),
@@ -73,12 +73,12 @@ class AdmissionCheckState:
 
 
 def required_checks(rules: Sequence[AdmissionCheckRule], flavors: Collection[str]) -> list[str]:
-    """The checks of a ClusterQueue that apply to a workload with these flavors, sorted by name."""
+    """Return the checks of a ClusterQueue that apply to a workload with these flavors, sorted by name."""
     return sorted(rule.name for rule in rules if not rule.on_flavors or any(f in flavors for f in rule.on_flavors))
 
 
 def updates_of(checks: Iterable[AdmissionCheckState], pod_set: str) -> list[PodSetUpdate]:
-    """The updates of Ready checks for a pod set, in the order of the checks."""
+    """Return the updates of Ready checks for a pod set, in the order of the checks."""
     ready = (check for check in checks if check.state is AdmissionCheckStatus.READY)
     return [update for check in ready for update in check.pod_set_updates if update.name == pod_set]
 
@@ -86,7 +86,7 @@ def updates_of(checks: Iterable[AdmissionCheckState], pod_set: str) -> list[PodS
 def added_selection(
     checks: Iterable[AdmissionCheckState], pod_set: str
 ) -> tuple[Mapping[str, str], tuple[Toleration, ...]]:
-    """The node selector and tolerations that checks add to a pod set; both decide where its pods may run."""
+    """Return the node selector and tolerations that checks add to a pod set; both restrict the nodes of its pods."""
     updates = updates_of(checks, pod_set)
     selector = {key: value for update in updates for key, value in update.node_selector.items()}
     tolerations = tuple(Toleration.from_manifest(entry) for update in updates for entry in update.tolerations)

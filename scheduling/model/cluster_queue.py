@@ -1,4 +1,4 @@
-"""ClusterQueue: quota, the order of its pending workloads, and which of them may preempt."""
+"""ClusterQueue: its quota, the order of its pending workloads, and its preemption rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from scheduling.model.vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class BorrowWithinCohort:
-    """Preempting while borrowing: only workloads of lower priority, and at or below the threshold if there is one."""
+    """Preemption while borrowing: only of workloads with lower priority, and at or below the threshold if there is
+    one."""
 
     policy: BorrowWithinCohortPolicy = BorrowWithinCohortPolicy.NEVER
     max_priority_threshold: int | None = None

@@ -36,7 +36,8 @@ class AdmissionFairSharing:
 
 @dataclass(frozen=True, slots=True)
 class RequeuingStrategy:
-    """How a workload whose pods were not ready in time is requeued. Without a limit count it is requeued for ever."""
+    """The rule by which a workload whose pods were not ready in time is requeued. Without a limit count it is
+    requeued without end."""
 
     timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
     backoff_limit_count: int | None = None
@@ -44,8 +45,8 @@ class RequeuingStrategy:
     backoff_max_seconds: float = 3600.0
 
     def backoff_seconds(self, count: int) -> float:
-        """The delay before attempt `count` (from 1), without jitter: base * 2^(count-1), from the second on at most the
-        maximum. A maximum of 0 is none, as in Kueue."""
+        """Return the delay before attempt `count` (from 1), without jitter: base * 2^(count-1), from the second
+        attempt on at most the maximum. A maximum of 0 sets no upper bound, as in Kueue."""
         delay = self.backoff_base_seconds * 2.0 ** (min(count, 64) - 1)
         return min(self.backoff_max_seconds or delay, delay) if count > 1 else delay
 
@@ -82,15 +83,16 @@ class DeviceClassMapping:
 class Features:
     """Kueue's feature gates that change decisions and have no other setting, with Kueue's defaults.
 
-    * priority_sorting (PrioritySortingWithinCohort): among those that borrow alike, the highest priority comes first;
-      off: the oldest does.
-    * prefers_non_borrowing (FairSharingPrioritizeNonBorrowing): under fair sharing, who need not borrow comes first.
-    * preempts_within_nominal (FairSharingPreemptWithinNominal): under fair sharing, who stays within its own quota
-      gets it back whatever the shares are.
-    * flavor_fungibility (FlavorFungibility): off: the first flavor that fits, or the first of those that need the
-      least, whatever the ClusterQueue says.
-    * partial_admission, reclaimable_pods, admission_gates, priority_boost: off: the minimum counts of a workload, its
-      reclaimable pods, its gates or the boost of its priority count for nothing.
+    * priority_sorting (PrioritySortingWithinCohort): at the same borrowing level, higher priority comes first; if off,
+      the older workload does.
+    * prefers_non_borrowing (FairSharingPrioritizeNonBorrowing): under fair sharing, workloads that need not borrow come
+      first.
+    * preempts_within_nominal (FairSharingPreemptWithinNominal): under fair sharing, a workload within its own quota
+      gets that quota back regardless of shares.
+    * flavor_fungibility (FlavorFungibility): if off, the first flavor that fits is taken, or else the first with the
+      best mode, regardless of the ClusterQueue's fungibility.
+    * partial_admission, reclaimable_pods, admission_gates, priority_boost: if off, the minimum counts, reclaimable
+      pods, gates or priority boost of a workload are ignored.
     """
 
     priority_sorting: bool = True
@@ -103,7 +105,7 @@ class Features:
     priority_boost: bool = False
 
     def counted(self, workload: Workload) -> Workload:
-        """The workload without the fields that count for nothing."""
+        """Return the workload without the fields that the gates ignore."""
         gates, boost, reclaimable = workload.admission_gates, workload.priority_boost, workload.reclaimable_pods
         pod_sets = workload.pod_sets
         if not self.partial_admission and any(pod_set.min_count is not None for pod_set in pod_sets):

@@ -44,7 +44,7 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """`workload` must stop for another reason than preemption (a failed node that could not be replaced)."""
+    """`workload` must stop for a reason other than preemption (a failed node that could not be replaced)."""
 
     workload: str
     cluster_queue: str
@@ -70,8 +70,8 @@ class ReplaceNode:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Why a workload still waits after a cycle considered it: `kind` INADMISSIBLE (until something changes) or SKIP
-    (tried again in the next cycle)."""
+    """The reason why a workload still waits after a cycle considered it: `kind` INADMISSIBLE (until something
+    changes) or SKIP (tried again in the next cycle)."""
 
     workload: str
     cluster_queue: str
@@ -99,8 +99,8 @@ class CycleResult:
     """The decisions of one cycle, each list in the order in which they were made.
 
     `outcomes` holds only workloads whose reason or message changed. `progressed`: the cycle admitted, preempted,
-    evicted or moved a workload, so that another cycle makes sense. `preemption_skips`: ClusterQueue -> the preemptions
-    that were not tried, as others of the cycle had taken their victims or their quota.
+    evicted or moved a workload, so that another cycle makes sense. `preemption_skips`: ClusterQueue -> the number of
+    preemptions that were skipped because earlier entries of the cycle had taken their victims or quota.
     """
 
     cycle: int

@@ -25,13 +25,13 @@ QOS_POLICY = "QosPolicy"
 
 @dataclass(frozen=True, slots=True)
 class MigPlacement:
-    """Where a MIG instance may be placed on a device: `size` memory slices from slice `start`."""
+    """A place for a MIG instance on a device: `size` memory slices from slice `start`."""
 
     start: int
     size: int
 
     def overlaps(self, other: MigPlacement) -> bool:
-        """Whether both use a common memory slice."""
+        """Return whether both use a common memory slice."""
         return self.start < other.start + other.size and other.start < self.start + self.size
 
 
@@ -60,8 +60,8 @@ class Device:
 
     `vendor` is the vendor's common word (`NVIDIA`), `type` the model. `slots`, `memory_mib` and `cores_percent` are
     totals after the plugin's scaling. `health` comes from the plugin, `cordoned` from an operator. `pair_scores` are
-    link scores to other devices of the node by UUID; `attributes` are vendor extras (network group, chip count) by
-    name.
+    link scores to other devices of the node by UUID; `attributes` are further values by name that only some vendors
+    report (network group, chip count).
     """
 
     uuid: str
@@ -82,10 +82,11 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """What one container requests of one vendor: `count` distinct devices, with the same memory and cores of each.
+    """The request of one container for devices of one vendor: `count` distinct devices, with the same memory and cores
+    of each.
 
-    Reading a pod never gives `memory_mib` 0 with `memory_percentage` unset: a request without memory means 100
-    percent. If both are set, the fit uses `memory_mib`. `slots` are what it takes of a device's slots.
+    A request read from a pod never has `memory_mib` 0 with `memory_percentage` unset: a request without memory means
+    100 percent. If both are set, the fit uses `memory_mib`. `slots` is the number of slots taken on each device.
     """
 
     vendor: str
@@ -96,7 +97,7 @@ class DeviceRequest:
     slots: int = 1
 
     def memory_on(self, total_memory_mib: int) -> int:
-        """The MiB that this request takes from a device of `total_memory_mib` (percentages are rounded down)."""
+        """Return the MiB that this request takes from a device of `total_memory_mib` (percentages are rounded down)."""
         if self.memory_mib:
             return self.memory_mib
         if self.memory_percentage == PERCENTAGE_UNSET:
@@ -108,8 +109,8 @@ class DeviceRequest:
 class DeviceSlice:
     """The part of one device that one container holds, or all containers of a pod combined.
 
-    For a combined slice, `mig` and `further_mig` are all MIG instances that they hold on the device. `qos_policy`
-    and `app_class` restrict the other tenants of the device, for vendors that have them.
+    For a combined slice, `mig` and `further_mig` are all the containers' MIG instances on the device. `qos_policy` and
+    `app_class` restrict the other tenants of the device, for vendors that have them.
     """
 
     uuid: str

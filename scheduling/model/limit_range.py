@@ -40,7 +40,7 @@ class LimitRangeItem:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
-        """Read an entry. Missing values are filled in as the API server does it."""
+        """Read an entry. Missing values are completed as by the API server."""
         filled = with_api_defaults(manifest)
         return cls(
             filled["type"],
@@ -65,7 +65,7 @@ class LimitRange:
 
 
 def with_api_defaults(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of `spec.limits` completed as by the API server. For containers, the default limit falls back
+    """Return an entry of `spec.limits` completed as by the API server. For containers, the default limit falls back
     to the maximum, and the default request to the default limit, else to the minimum."""
     filled = {key: value for key, value in item.items() if value is not None}
     if filled.get("type") != LimitType.CONTAINER:
@@ -108,7 +108,7 @@ class Limits:
 
 
 def summarize(ranges: Iterable[LimitRange]) -> dict[str, Limits]:
-    """The combined limits of the LimitRanges of a namespace, per type."""
+    """Combine the LimitRanges of a namespace into one set of limits per type."""
     found: dict[str, Limits] = {}
     for limit_range in sorted(ranges, key=lambda each: each.name):
         for item in limit_range.limits:
@@ -117,11 +117,11 @@ def summarize(ranges: Iterable[LimitRange]) -> dict[str, Limits]:
 
 
 def violations(limits: Mapping[str, Limits], template: PodTemplate) -> Iterator[str]:
-    """The violations of a completed template, as messages.
+    """Return the violations of a completed template, as messages.
 
     As in Kueue, the smaller of request and limit is compared with the minimum, the larger with the maximum, and the
-    pod's effective request with the bounds of pods. The ratio of limit to request is checked only by us: Kubernetes
-    would refuse the pod, and the workload would hold quota for nothing.
+    pod's effective request with the bounds of pods. The ratio of limit to request is checked beyond Kueue: Kubernetes
+    would refuse the pod, and the workload would hold quota in vain.
     """
     of_container = limits.get(LimitType.CONTAINER)
     if of_container is not None:

@@ -15,7 +15,7 @@ PODS = "pods"
 
 @dataclass(frozen=True, slots=True)
 class CountScores:
-    """A node's own tables of link scores for taking a number of its devices (MetaX GPU); None if it has none."""
+    """A node's own link scores for each number of its devices (MetaX GPU); None if the node has none."""
 
     losses: Mapping[int, int] | None = None
     scores: Mapping[int, int] | None = None
@@ -25,18 +25,17 @@ class CountScores:
 class Node:
     """One node, immutable.
 
-    `allocatable` and `foreign_usage` are integers in base units by resource name: cpu in milli, memory in bytes,
-    pods in pods. `foreign_usage` is what runs there without a reservation of ours: the requests of all other pods
-    that are neither Succeeded nor Failed, and their number under `pods`. A node that does not state cpu, memory or
-    pods has no limit of it; of any other resource that it does not state it has none.
+    `allocatable` and `foreign_usage` are integers in base units by resource name: cpu in milli, memory in bytes, pods
+    in pods. `foreign_usage` is the usage of pods without a reservation of ours: the requests of all other pods that are
+    neither Succeeded nor Failed, and their number under `pods`. A node that does not state cpu, memory or pods has no
+    limit of that resource; it has none of any other resource that it does not state.
 
-    `found` are slices of its devices that we did not decide, as seen in the cluster. They may exceed a device and so
-    close it; an unreadable one is given as the whole device. Their pods' requests are in `foreign_usage`.
-    `external_usage` is the readable part of them as (namespace, vendor) -> (MiB, cores), which counts in
-    ResourceQuotas.
+    `found` are slices of its devices that other schedulers decided, as seen in the cluster. They may exceed a device
+    and so close it; an unreadable slice counts as the whole device. The requests of their pods are in `foreign_usage`.
+    `external_usage` is their readable part as (namespace, vendor) -> (MiB, cores), which counts in ResourceQuotas.
 
-    `unhealthy_vendors` are the vendors whose device plugin stopped answering; their devices are refused.
-    `count_scores` are tables by vendor, for vendors whose nodes score the taking of devices themselves.
+    `unhealthy_vendors` are the vendors whose device plugin stopped answering; their devices are refused. `count_scores`
+    are tables by vendor, for vendors whose nodes score combinations of devices themselves.
     """
 
     name: str
@@ -60,7 +59,8 @@ class Node:
         return {**self.labels, HOSTNAME_LABEL: self.name}
 
     def offers_more_than(self, before: Node) -> bool:
-        """Whether the change from `before` may let a workload in: any change except less room for the same pods."""
+        """Return whether the change from `before` may admit a workload: any change except less room for the same
+        pods."""
         if replace(self, allocatable=before.allocatable, foreign_usage=before.foreign_usage) != before:
             return True
         names = {*before.allocatable, *self.allocatable, *before.foreign_usage, *self.foreign_usage}

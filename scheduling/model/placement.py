@@ -1,4 +1,4 @@
-"""Inputs and results of placement: pod sets to place, where their pods went, or why there is no place."""
+"""Inputs and results of placement: the pod sets to place, the places of their pods, or the refusal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from scheduling.model.selectors import RequiredNodeAffinity, Toleration
 
 
 class DeviceRefusal(StrEnum):
-    """Why a device (or, without a count, a node) cannot serve a request: HAMi's reasons, in the order of its checks."""
+    """The reason why a device (or, without a count, a node) cannot serve a request: HAMi's reasons, in the order of
+    its checks."""
 
     MODE_NOT_FIT = "ModeNotFit"
     CARD_NOT_HEALTH = "CardNotHealth"
@@ -37,7 +38,7 @@ class DeviceRefusal(StrEnum):
 
 
 class NodeRefusal(StrEnum):
-    """Why a node is not a candidate, whatever its devices."""
+    """The reason why a node is not a candidate, regardless of its devices."""
 
     NODE_NOT_READY = "NodeNotReady"
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
@@ -59,10 +60,11 @@ class ScoringWeights:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraints:
-    """What a pod's annotations require of one vendor's devices. Types are substrings of the model, case ignored.
+    """The requirements of a pod's annotations on one vendor's devices. Types are substrings of the model, ignoring
+    case.
 
-    `qos_policy` and `app_class` are the pod's own, which restrict its fellow tenants. `zones`: several whole devices
-    must be in one zone.
+    `qos_policy` and `app_class` are the pod's own values, which restrict other tenants of its devices. `zones`: several
+    whole devices must be in one zone.
     """
 
     use_types: tuple[str, ...] = ()
@@ -214,7 +216,7 @@ class RefusedBy:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilters:
-    """What refuses a pod on each of the cluster's nodes, per filter, for the first pod without a place."""
+    """The refusals of a pod on the cluster's nodes, per filter, for the first pod without a place."""
 
     pod_set: str
     replica: int
@@ -236,11 +238,11 @@ class NodeFilters:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRefusal:
-    """Why a workload cannot be placed: the first pod without a node, and what each node lacked.
+    """The reason why a workload cannot be placed: the first pod without a node, and the refusal of each node.
 
     `reasons` has one entry per candidate node (ready or not) selected by the flavor and the pod: HAMi's reasons with
-    counts, such as `3/8 CardInsufficientMemory`, or a `NodeRefusal`. `placed` is the number of pods placed before
-    it. `quota` is the namespace's ResourceQuota if that refuses the pod. `by_room`: the pod requests no devices.
+    counts, such as `3/8 CardInsufficientMemory`, or a `NodeRefusal`. `placed` is the number of pods placed before it.
+    `quota` is the namespace's ResourceQuota if that refuses the pod. `by_room`: the pod requests no devices.
     """
 
     pod_set: str
@@ -255,7 +257,7 @@ class PlacementRefusal:
 
     @property
     def nearest_reason(self) -> str:
-        """What the nearest node lacked; empty without candidates."""
+        """The refusal of the node that comes closest to fitting; empty without candidates."""
         return self.reasons[self.nearest_node] if self.nearest_node is not None else ""
 
     @property

@@ -20,7 +20,7 @@ _POD_LEVEL_RESOURCES = ("cpu", "memory")
 
 
 def read_quantities(manifest: Mapping[str, Any] | None) -> dict[str, int]:
-    """A `v1.ResourceList` in nano units. Raises `InvalidQuantity`."""
+    """Read a `v1.ResourceList` in nano units. Raises `InvalidQuantity`."""
     return {name: parse_quantity(text) for name, text in (manifest or {}).items()}
 
 
@@ -97,11 +97,11 @@ class PodTemplate:
         )
 
     def effective_requests(self) -> dict[str, int]:
-        """The requests of one pod in nano units, by Kubernetes' formula.
+        """Return the requests of one pod in nano units, by Kubernetes' formula.
 
-        Containers and sidecars add up. Each init container counts together with the sidecars started before it, and
-        the largest of these sums wins. Pod-level requests replace the result for cpu, memory and huge pages.
-        Overhead is added.
+        Containers and sidecars add up. Each init container counts together with the sidecars started before it, and the
+        largest of these sums wins. Pod-level requests replace the result for cpu, memory and huge pages. Overhead is
+        added.
         """
         total: dict[str, int] = {}
         for container in self.containers:
@@ -112,8 +112,8 @@ class PodTemplate:
         return total
 
     def effective_limits(self) -> dict[str, int]:
-        """The limits of one pod by the same formula, in nano units. A resource that some container does not limit
-        counts as far as the others limit it."""
+        """Return the limits of one pod by the same formula, in nano units. For a resource that only some containers
+        limit, the limits of those containers count."""
         total: dict[str, int] = {}
         for container in self.containers:
             _add(total, container.limits)
@@ -121,7 +121,7 @@ class PodTemplate:
         return total | {name: value for name, value in self.limits.items() if _is_pod_level(name)}
 
     def exceeded_limit(self) -> str | None:
-        """The first resource whose request is above its limit, as `container c: cpu`; None when there is none."""
+        """Return the first resource whose request is above its limit, as `container c: cpu`; None if there is none."""
         for container in (*self.init_containers, *self.containers):
             name = _first_above(container.requests, container.limits)
             if name:
@@ -147,7 +147,7 @@ def _is_bound_to_other_pods(spec: Mapping[str, Any]) -> bool:
 
 
 def _has_volumes(spec: Mapping[str, Any]) -> bool:
-    """Whether volumes may restrict the pod to some nodes."""
+    """Return whether volumes may restrict the pod to some nodes."""
     volumes = _mappings(spec.get("volumes"))
     return any(volume.get(kind) for volume in volumes for kind in ("persistentVolumeClaim", "ephemeral"))
 

@@ -1,7 +1,8 @@
-"""What the cluster adds to new pods, and what it refuses: RuntimeClasses and the LimitRanges of namespaces.
+"""The cluster's defaults for new pods, and the bounds that it enforces: RuntimeClasses and the LimitRanges of
+namespaces.
 
-Requests are counted as the pods will have them, not as their author wrote them (Kueue's AdjustResources). The
-workload's own row is unchanged.
+Requests are counted with these defaults, as the pods will have them (Kueue's AdjustResources). The workload's own row
+is unchanged.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class PodDefaults:
         return self._classes.pop(name, None) is not None
 
     def completed(self, namespace: str, pod_set: PodSet) -> PodSet:
-        """The pod set as its pods will be; the same object if nothing is added."""
+        """Return the pod set as its pods will be; the same object if no default applies."""
         limits = self._limits.get(namespace, {})
         manifest = pod_set.template.manifest
         spec = manifest.get("spec") or {}
@@ -93,7 +94,7 @@ class PodDefaults:
 
 
 def names_runtime_class(pod_set: PodSet, name: str) -> bool:
-    """Whether the pods use this RuntimeClass."""
+    """Return whether the pods use this RuntimeClass."""
     return (pod_set.template.manifest.get("spec") or {}).get("runtimeClassName") == name
 
 
@@ -108,7 +109,7 @@ def _containers(spec: Mapping[str, Any], limits: Limits | None) -> dict[str, Any
 
 
 def _pod_level(spec: Mapping[str, Any], limits: Limits | None) -> dict[str, Any]:
-    """Defaults of pod-level resources, which only pods that state some get."""
+    """Return the defaults of pod-level resources, which apply only to pods that state some."""
     if limits is None or not spec.get("resources"):
         return {}
     return {"resources": _completed(spec["resources"], limits)}

@@ -1,8 +1,7 @@
 """Kubernetes quantities ("500m", "10Gi") and the integers that the scheduler computes with.
 
-A quantity is an exact integer of nano units (10^-9), the finest step of Kubernetes. An *amount* is the integer in
-base units that Kueue's scheduler uses: cpu in milli, everything else in whole units (memory in bytes), both rounded
-up.
+A quantity is an exact integer of nano units (10^-9), the finest step of Kubernetes. An *amount* is the integer in base
+units that Kueue's scheduler uses: cpu in milli, all other resources in whole units (memory in bytes), both rounded up.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def parse_amount(resource: str, text: str | float) -> int:
 
 
 def is_bytes(resource: str) -> bool:
-    """Whether amounts of the resource are bytes, written with binary suffixes."""
+    """Return whether amounts of the resource are bytes, written with binary suffixes."""
     return resource in _BYTE_RESOURCES or resource.startswith(_BYTE_PREFIXES)
 
 

@@ -1,4 +1,4 @@
-"""ResourceFlavor: a kind of nodes, and what pods admitted on them get."""
+"""ResourceFlavor: a kind of nodes, and the settings of pods admitted on them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def pod_requests(
     transformations: Sequence[Transformation] = (),
     exclude_resource_prefixes: Sequence[str] = (),
 ) -> dict[str, int]:
-    """What one pod of the template is charged, in base units: effective request, exclusions, transformations."""
+    """Return the charge of one pod of the template, in base units: effective request, exclusions, transformations."""
     requests = template.effective_requests()
     if exclude_resource_prefixes:
         prefixes = tuple(exclude_resource_prefixes)

@@ -18,7 +18,7 @@ NAME_FIELD = "metadata.name"
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to pods that do not tolerate it."""
+    """The effect of a taint on pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -52,7 +52,7 @@ _DECIMAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 def is_decimal_integer(text: str) -> bool:
-    """Whether Kubernetes accepts the text as a number in tolerations: no plus sign, no leading zeros."""
+    """Return whether Kubernetes accepts the text as a number in tolerations: no plus sign, no leading zeros."""
     return _DECIMAL_INTEGER.fullmatch(text) is not None
 
 
@@ -91,7 +91,7 @@ class Toleration:
         )
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether this toleration covers the taint."""
+        """Return whether this toleration covers the taint."""
         if self.effect is not None and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -125,7 +125,7 @@ class NodeSelectorRequirement:
         return cls(manifest["key"], SelectionOperator(manifest["operator"]), tuple(manifest.get("values") or ()))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels satisfy the expression; `NotIn` holds where the label is missing."""
+        """Return whether the labels satisfy the expression; `NotIn` holds where the label is missing."""
         value = labels.get(self.key)
         match self.operator:
             case SelectionOperator.IN:
@@ -165,7 +165,7 @@ class LabelSelector:
         )
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Return whether an object with these labels is selected."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             requirement.matches(labels) for requirement in self.match_expressions
         )
@@ -187,7 +187,7 @@ class NodeSelectorTerm:
         )
 
     def matches(self, node_name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the node satisfies every expression of the term."""
+        """Return whether the node satisfies every expression of the term."""
         if not self.match_expressions and not self.match_fields:
             return False
         fields = {NAME_FIELD: node_name}
@@ -208,7 +208,7 @@ class RequiredNodeAffinity:
         return cls(tuple(NodeSelectorTerm.from_manifest(term) for term in manifest.get("nodeSelectorTerms") or ()))
 
     def matches(self, node_name: str, labels: Mapping[str, str]) -> bool:
-        """Whether some term matches the node."""
+        """Return whether some term matches the node."""
         return any(term.matches(node_name, labels) for term in self.terms)
 
 
@@ -220,7 +220,7 @@ def required_node_affinity(pod_spec: Mapping[str, Any]) -> RequiredNodeAffinity 
 
 
 def tolerates(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether any of the tolerations covers the taint."""
+    """Return whether any of the tolerations covers the taint."""
     return any(toleration.tolerates(taint) for toleration in tolerations)
 
 
@@ -233,7 +233,7 @@ def untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]
 
 
 def matches_node_selector(node_selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether the labels contain every pair of the node selector; an empty selector matches every node."""
+    """Return whether the labels contain every pair of the node selector; an empty selector matches every node."""
     return all(labels.get(key) == value for key, value in node_selector.items())
 
 
@@ -242,7 +242,7 @@ def matches_flavor(
     affinity: RequiredNodeAffinity | None,
     flavor_labels: Mapping[str, str],
 ) -> bool:
-    """Whether a pod may use a flavor, judged only by the keys of the flavor's own node labels (Kueue's flavor
+    """Return whether a pod may use a flavor, judged only by the keys of the flavor's own node labels (Kueue's flavor
     assigner).
 
     Selector keys that the flavor does not have are dropped, and so are matchFields and expressions on other keys. A

@@ -107,10 +107,10 @@ class TopologyDomain:
 
 @dataclass(frozen=True, slots=True)
 class TopologyAssignment:
-    """Where a pod set's pods go.
+    """The places of a pod set's pods.
 
-    `levels` are all levels of the topology, or the hostname alone if that is the last level. `domains` are in the
-    order of their full level values, each once, with positive counts.
+    `levels` are all levels of the topology, or the hostname alone if that is the last level. `domains` are in the order
+    of their full level values, each once, with positive counts.
     """
 
     levels: tuple[str, ...]
@@ -165,10 +165,10 @@ class PodSetTopologyRequest:
 
 @dataclass(frozen=True, slots=True)
 class TopologyFailure:
-    """Why a pod set could not be placed.
+    """The reason why a pod set could not be placed.
 
-    `message` is for people. `fitting` of `wanted` units (slices of `slice_size` pods) would have fitted; both are 0
-    if the request itself is invalid (an unknown level, slices wider than the main level).
+    `message` is the text shown to users. `fitting` of `wanted` units (slices of `slice_size` pods) would have fitted;
+    both are 0 if the request itself is invalid (an unknown level, slices wider than the main level).
     """
 
     pod_set: str

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class InventoryEncoding(StrEnum):
-    """How a node announces its devices of the vendor."""
+    """The form in which a node announces the vendor's devices."""
 
     JSON = "json"
     STRING = "string"
@@ -24,7 +24,8 @@ class InventoryEncoding(StrEnum):
 
 
 class FitKind(StrEnum):
-    """How devices for a request are found on a node; each but COMMON has a file in `scheduling.devices.vendors`."""
+    """The method that finds devices for a request on a node; each except COMMON has a file in
+    `scheduling.devices.vendors`."""
 
     COMMON = "common"
     """Device by device, with the checks that `FitRules` names."""
@@ -47,7 +48,7 @@ class FitKind(StrEnum):
 
 
 class NodeScore(StrEnum):
-    """What a vendor adds to the score of a node from which its devices would be taken (HAMi's ScoreNode)."""
+    """The vendor's addition to the score of a node from which its devices would be taken (HAMi's ScoreNode)."""
 
     NONE = "none"
     SAME_GROUP = "same-group"
@@ -63,7 +64,7 @@ class NodeScore(StrEnum):
 
 
 class MemoryRounding(StrEnum):
-    """How a memory request is rounded if the vendor's hardware cannot cut it exactly."""
+    """The rounding of a memory request that the vendor's hardware cannot provide exactly."""
 
     EXACT = "exact"
     TEMPLATE = "template"
@@ -176,7 +177,7 @@ class ChipModel:
 
 @dataclass(frozen=True, slots=True)
 class FitRules:
-    """Which of HAMi's checks the vendor's fit makes besides health, slots, memory and cores."""
+    """The checks of HAMi that apply to the vendor, in addition to health, slots, memory and cores."""
 
     kind: FitKind = FitKind.COMMON
     type_filter: bool = False
@@ -320,7 +321,7 @@ class DeviceVendor:
         return self.common_word if self.rules.score_includes_request else registered
 
     def as_hami(self) -> DeviceVendor:
-        """The row that follows HAMi even where HAMi is wrong."""
+        """Return the row that follows HAMi even where HAMi is wrong."""
         shape = self.capacity
         if shape is not None and shape.hami_slots:
             shape = replace(shape, slots=shape.hami_slots)

@@ -33,7 +33,7 @@ class ConditionStatus(StrEnum):
 
 
 class WorkloadStatus(StrEnum):
-    """Where a workload is in its life."""
+    """The stage of a workload's life."""
 
     PENDING = "Pending"
     QUOTA_RESERVED = "QuotaReserved"
@@ -43,7 +43,7 @@ class WorkloadStatus(StrEnum):
 
 
 class PendingReason(StrEnum):
-    """Why QuotaReserved is False (Kueue's reasons, and some of our own)."""
+    """The reason why QuotaReserved is False (Kueue's reasons, and some of our own)."""
 
     PENDING_EVALUATION = "PendingEvaluation"
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
@@ -66,7 +66,7 @@ class PendingReason(StrEnum):
 
 
 class EvictionReason(StrEnum):
-    """Why Evicted is True."""
+    """The reason why Evicted is True."""
 
     PREEMPTED = "Preempted"
     PODS_READY_TIMEOUT = "PodsReadyTimeout"
@@ -85,7 +85,7 @@ class EvictionReason(StrEnum):
 
 
 class PreemptionReason(StrEnum):
-    """Why Preempted is True."""
+    """The reason why Preempted is True."""
 
     IN_CLUSTER_QUEUE = "InClusterQueue"
     IN_COHORT_RECLAMATION = "InCohortReclamation"
@@ -104,7 +104,7 @@ class RequeuedReason(StrEnum):
 
 
 class DeactivationCause(StrEnum):
-    """Why Kueue deactivates a workload by itself; `Deactivated` becomes `DeactivatedDueTo<Cause>`."""
+    """The cause for which Kueue deactivates a workload by itself; `Deactivated` becomes `DeactivatedDueTo<Cause>`."""
 
     ADMISSION_CHECK = "AdmissionCheck"
     REQUEUING_LIMIT_EXCEEDED = "RequeuingLimitExceeded"
@@ -113,7 +113,7 @@ class DeactivationCause(StrEnum):
 
 
 class FinishedReason(StrEnum):
-    """Why Finished is True."""
+    """The reason why Finished is True."""
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
@@ -150,14 +150,14 @@ class AdmissionCheckStatus(StrEnum):
 
 
 class QueueingStrategy(StrEnum):
-    """What a head that does not fit means for those behind it: it blocks them, or lets them pass."""
+    """The effect of a head that does not fit on the workloads behind it: it blocks them, or lets them pass."""
 
     STRICT_FIFO = "StrictFIFO"
     BEST_EFFORT_FIFO = "BestEffortFIFO"
 
 
 class StopPolicy(StrEnum):
-    """Whether a queue admits, and whether what it admitted is evicted."""
+    """Whether a queue admits workloads, and whether it evicts its admitted workloads."""
 
     NONE = "None"
     HOLD = "Hold"
@@ -165,7 +165,7 @@ class StopPolicy(StrEnum):
 
 
 class WithinClusterQueuePolicy(StrEnum):
-    """Which workloads of its own ClusterQueue a pending workload may preempt."""
+    """The workloads of its own ClusterQueue that a pending workload may preempt."""
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
@@ -173,7 +173,7 @@ class WithinClusterQueuePolicy(StrEnum):
 
 
 class ReclaimWithinCohortPolicy(StrEnum):
-    """Which borrowing workloads of the cohort a pending workload within its quota may preempt."""
+    """The borrowing workloads of the cohort that a pending workload within its quota may preempt."""
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
@@ -181,7 +181,7 @@ class ReclaimWithinCohortPolicy(StrEnum):
 
 
 class BorrowWithinCohortPolicy(StrEnum):
-    """Whether a workload that has to borrow may preempt others of the cohort."""
+    """Whether a workload that has to borrow may preempt workloads of the cohort."""
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
@@ -195,14 +195,14 @@ class FungibilityPolicy(StrEnum):
 
 
 class FungibilityPreference(StrEnum):
-    """Which of two flavors wins when one needs borrowing and the other preemption."""
+    """The preference between two flavors if one needs borrowing and the other preemption."""
 
     BORROWING_OVER_PREEMPTION = "BorrowingOverPreemption"
     PREEMPTION_OVER_BORROWING = "PreemptionOverBorrowing"
 
 
 class PreemptionStrategy(StrEnum):
-    """Fair sharing: when a workload of another queue may be preempted, by the shares before and after."""
+    """Fair sharing: the comparison of shares that allows preemption of a workload of another queue."""
 
     LESS_THAN_OR_EQUAL_TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
     LESS_THAN_INITIAL_SHARE = "LessThanInitialShare"
@@ -216,7 +216,7 @@ class AdmissionMode(StrEnum):
 
 
 class QuotaCheckStrategy(StrEnum):
-    """What happens to a requested resource that no resource group covers."""
+    """The treatment of a requested resource that no resource group covers."""
 
     BLOCK_UNDECLARED = "BlockUndeclared"
     IGNORE_UNDECLARED = "IgnoreUndeclared"
@@ -230,7 +230,7 @@ class TransformationStrategy(StrEnum):
 
 
 class PlacementScope(StrEnum):
-    """Which pods are placed on named nodes; the cluster's own scheduler places all others, by quota alone as in
+    """The pods that are placed on named nodes; the cluster's own scheduler places all others, by quota alone as in
     Kueue."""
 
     DEVICES = "devices"
@@ -242,14 +242,14 @@ class PlacementScope(StrEnum):
 
 
 class RequeuingTimestamp(StrEnum):
-    """Which time orders a workload that WaitForPodsReady evicted."""
+    """The time that orders a workload that WaitForPodsReady evicted."""
 
     EVICTION = "Eviction"
     CREATION = "Creation"
 
 
 class ClusterQueueReason(StrEnum):
-    """Why a ClusterQueue is Active or not."""
+    """The reason why a ClusterQueue is Active or not."""
 
     READY = "Ready"
     TERMINATING = "Terminating"
@@ -265,7 +265,7 @@ class ClusterQueueReason(StrEnum):
 
 
 class LocalQueueReason(StrEnum):
-    """Why a LocalQueue is Active or not."""
+    """The reason why a LocalQueue is Active or not."""
 
     READY = "Ready"
     STOPPED = "Stopped"
@@ -274,7 +274,7 @@ class LocalQueueReason(StrEnum):
 
 
 class DecisionKind(StrEnum):
-    """What a cycle decided about one workload."""
+    """The decision of a cycle about one workload."""
 
     ADMIT = "Admit"
     PREEMPT = "Preempt"

@@ -28,8 +28,8 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class PodSetAssignment:
-    """What a pod set got: a flavor per resource, the usage of all its pods in base units, the number of pods, and
-    their topology domains if it has a topology."""
+    """The assignment of a pod set: a flavor per resource, the usage of all its pods in base units, the number of
+    pods, and their topology domains if it has a topology."""
 
     name: str
     count: int
@@ -60,7 +60,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class RequeueState:
-    """How often WaitForPodsReady requeued the workload, and when it may be queued again."""
+    """The number of times WaitForPodsReady requeued the workload, and the time when it may be queued again."""
 
     count: int = 0
     requeue_at: float | None = None
@@ -122,12 +122,12 @@ class Workload:
         return self.conditions.get(type_)
 
     def is_true(self, type_: ConditionType) -> bool:
-        """Whether the condition exists and is True."""
+        """Return whether the condition exists and is True."""
         condition = self.conditions.get(type_)
         return condition is not None and condition.status is ConditionStatus.TRUE
 
     def is_false(self, type_: ConditionType) -> bool:
-        """Whether the condition exists and is False (an absent one is neither)."""
+        """Return whether the condition exists and is False (an absent one is neither)."""
         condition = self.conditions.get(type_)
         return condition is not None and condition.status is ConditionStatus.FALSE
 
@@ -143,7 +143,7 @@ class Workload:
 
     @property
     def status(self) -> WorkloadStatus:
-        """Where it is in its life."""
+        """The stage of the workload's life."""
         if self.is_true(ConditionType.FINISHED):
             return WorkloadStatus.FINISHED
         if self.is_true(ConditionType.EVICTED) and self.is_true(ConditionType.QUOTA_RESERVED):

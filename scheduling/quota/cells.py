@@ -50,14 +50,14 @@ class Cell:
         self.potential = 0
 
     def set_quota(self, quota: ResourceQuota | None) -> None:
-        """The node's own quota for it; None when it has none."""
+        """Set the node's own quota; None if it has none."""
         self.listed = quota is not None
         self.nominal = quota.nominal if quota else 0
         self.borrowing_limit = quota.borrowing_limit if quota else None
         self.lending_limit = quota.lending_limit if quota else None
 
     def available(self) -> int:
-        """What may still be used here; negative (the caller clamps it) when quota was cut below usage."""
+        """Return the free amount; negative (the caller clamps it) if quota was cut below usage."""
         parent = self.parent
         usage = self.usage
         if parent is None:
@@ -71,7 +71,7 @@ class Cell:
         return found + local - usage if local > usage else found
 
     def room(self, *, borrowing: bool) -> int:
-        """What may still be used here, with borrowing or within its own quota alone; may be negative, as in
+        """Return the free amount, with borrowing or within the node's own quota alone; may be negative, as in
         `available`."""
         found = self.available()
         return found if borrowing else min(found, self.subtree - self.usage)
@@ -100,8 +100,8 @@ class Cell:
             cell = cell.parent
 
     def borrow_level(self, amount: int) -> tuple[int, bool]:
-        """How many levels up the room for `amount` more is found (0: the node itself), and whether the subtree there
-        is smaller than the whole tree."""
+        """Return how many levels up there is room for `amount` more (0: the node itself), and whether the subtree
+        there is smaller than the whole tree."""
         if self.parent is None:
             return 0, False
         if self.usage + amount <= self.subtree:
@@ -116,8 +116,8 @@ class Cell:
         return cell.node.height, cell.parent is not None
 
     def reservable(self, amount: int, borrows: bool) -> int:
-        """The part of an amount that a waiting preemptor reserves: within the nominal quota, or within the borrowing
-        limit if it borrows. Negative where usage is above that."""
+        """Return the part of an amount that a waiting preemptor reserves: within the nominal quota, or within the
+        borrowing limit if it borrows. Negative if usage is above that limit."""
         if not borrows:
             return max(0, min(amount, self.nominal - self.usage))
         if self.borrowing_limit is None:
@@ -131,7 +131,7 @@ class Cell:
         self.local = max(0, self.subtree - (self.lending_limit or 0)) if limited else 0
 
     def compute_potential(self) -> None:
-        """Compute the most that the node could ever use. The parent must be computed first."""
+        """Compute the highest possible usage of the node. The parent must be computed first."""
         if self.parent is None:
             self.potential = self.subtree
             return
@@ -156,7 +156,7 @@ class QuotaNode:
         """Per resource, sorted by name: the most that the parent can lend of it, and the node's own cells."""
 
     def cell(self, key: FlavorResource) -> Cell:
-        """The cell of (flavor, resource). A missing one is created, and those above it."""
+        """Return the cell of (flavor, resource). A missing cell is created, with the cells above it."""
         found = self.cells.get(key)
         if found is None:
             found = self.cells[key] = Cell(key, self)
@@ -196,7 +196,8 @@ class CohortNode(QuotaNode):
 def fits_without_borrowing(
     node: QuotaNode, requests: Iterable[tuple[FlavorResource, int]]
 ) -> tuple[bool, list[tuple[FlavorResource, int]]]:
-    """Whether the subtree quota of the node holds the requests, and what it would request from its parent."""
+    """Return whether the subtree quota of the node holds the requests, and the amounts that it would request from
+    its parent."""
     fits = True
     rest: list[tuple[FlavorResource, int]] = []
     for key, amount in requests:
@@ -209,7 +210,7 @@ def fits_without_borrowing(
 
 
 def is_within_nominal(node: QuotaNode, keys: Iterable[FlavorResource]) -> bool:
-    """Whether the node uses no more than its subtree quota of each (flavor, resource)."""
+    """Return whether the node uses no more than its subtree quota of each (flavor, resource)."""
     cells = node.cells
     for key in keys:
         cell = cells.get(key)

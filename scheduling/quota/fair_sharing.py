@@ -25,7 +25,8 @@ NO_SHARE = Share(False, 0.0)
 
 
 def dominant_resource_share(node: QuotaNode) -> Share:
-    """What the node borrows of its dominant resource, in thousandths of what can be lent, divided by its weight."""
+    """Return the node's borrowed amount of its dominant resource, in thousandths of the lendable amount, divided by
+    its weight."""
     if node.parent is None:
         return NO_SHARE
     ratio = 0.0
@@ -44,8 +45,8 @@ def dominant_resource_share(node: QuotaNode) -> Share:
 
 
 def is_borrowing(node: QuotaNode) -> bool:
-    """Whether the node uses more than its subtree quota of any resource that it has a quota for, lendable or not
-    (T53)."""
+    """Return whether the node uses more than its subtree quota of any resource that it has a quota for, lendable or
+    not (T53)."""
     if node.parent is None:
         return False
     return any(cell.usage > cell.subtree for _, _, cells in node.share_rows for cell in cells)

@@ -1,4 +1,4 @@
-"""Builds the tree of cohorts and ClusterQueues from their names, with all derived figures."""
+"""Builds the tree of cohorts and ClusterQueues from their names, with all derived amounts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduling.quota.cells import Cell, CohortNode, QuotaNode
 
 
 def set_quotas(node: QuotaNode, groups: Iterable[ResourceGroup]) -> None:
-    """Set the node's quotas from its resource groups. Cells without a quota any more keep their usage."""
+    """Set the node's quotas from its resource groups. Cells that no longer have a quota keep their usage."""
     quotas = {
         FlavorResource(flavor.name, resource): quota
         for group in groups
@@ -129,7 +129,8 @@ def _compute_shares(queues: list[QuotaNode], cohorts: list[CohortNode]) -> None:
 
 
 def _lendable(node: CohortNode) -> dict[str, int]:
-    """Per resource, the most that the cohort can ever give to one child: its potential over all flavors of its root."""
+    """Return per resource the highest amount that the cohort can ever give to one child: its potential over all
+    flavors of its root."""
     total: dict[str, int] = {}
     for key, cell in node.root.cells.items():
         if cell.listed:
