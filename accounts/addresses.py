@@ -1,4 +1,4 @@
-"""What requests of one address are counted under."""
+"""Groups client addresses for counting requests."""
 
 from ipaddress import ip_address, ip_network
 from typing import Final
@@ -8,7 +8,7 @@ _IPV6_PREFIX: Final = 64
 
 
 def counted_address(text: str) -> str:
-    """The address, or its network for IPv6; what is no address stays as it is."""
+    """Return the address, or its network for IPv6. Text that is not an address is returned unchanged."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

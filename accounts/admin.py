@@ -27,7 +27,8 @@ else:  # Django's classes take no argument at run time
 
 
 class ClusterObjectAdmin(AnyModelAdmin):
-    """Objects of a cluster. Where another scheduler decides there, the pages only show them, and say why."""
+    """Admin pages of a cluster's objects. They are read-only, and say why, while another scheduler manages the
+    cluster."""
 
     def cluster_of(self, obj: Any) -> Cluster:
         cluster: Cluster = obj.cluster
@@ -42,7 +43,7 @@ class ClusterObjectAdmin(AnyModelAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The page, which says why it can't be edited where that is so."""
+        """Show the page, with the reason if it is read-only."""
         obj = self.get_object(request, object_id)
         if obj is not None:
             try:
@@ -57,7 +58,7 @@ class ClusterObjectAdmin(AnyModelAdmin):
 
 class ClusterForm(AnyModelForm):
     def clean_telemetry_urls(self) -> list[str]:
-        """A list of addresses that can be asked."""
+        """Return the list of addresses. Raises ValidationError for an address that cannot be queried."""
         urls = self.cleaned_data["telemetry_urls"] or []
         if not isinstance(urls, list):
             raise forms.ValidationError('Expected a list of addresses, such as ["http://10.0.0.7:9394/metrics"].')
@@ -78,12 +79,12 @@ class ClusterAdmin(AnyModelAdmin):
     )  # fmt: skip
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """What an apply writes is shown only; the name is what everything refers to."""
+        """Make fields read-only that applies write, and the name, which other objects refer to."""
         shown = ("configuration", "device_plugin_configuration", "configuration_generation")
         return ("name", *shown) if obj is not None else shown
 
     def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
-        """Write what is on the form and nothing else: applies write this row too."""
+        """Write only the fields of the form, because applies write this row too."""
         if change:
             try:
                 set_mode(obj, ClusterMode(obj.mode))
@@ -100,7 +101,7 @@ class ClusterAdmin(AnyModelAdmin):
 
 @admin.register(ExternalIdentity)
 class ExternalIdentityAdmin(AnyModelAdmin):
-    """Which accounts of the OpenID Connect provider are which users: a row that is added here joins two."""
+    """Links between users and accounts of the OpenID Connect provider. Adding a row links a user to an account."""
 
     list_display = ("user", "issuer", "subject", "created_at")
     search_fields = ("user__username", "subject")
@@ -111,7 +112,7 @@ class ExternalIdentityAdmin(AnyModelAdmin):
 
 @admin.register(RoleBinding)
 class RoleBindingAdmin(AnyModelAdmin):
-    """Roles. Open live streams follow within seconds."""
+    """Roles of users and groups. Open live streams apply a change within seconds."""
 
     list_display = ("name", "username", "group", "role", "cluster", "namespace", "cohort")
     list_filter = ("role", "cluster", "namespace")

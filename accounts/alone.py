@@ -1,5 +1,6 @@
-"""Work that one process or thread at a time does, by advisory locks of database sessions, which are released when
-their holder dies."""
+"""Limits work to one process or thread at a time.
+
+The locks are PostgreSQL's session-level advisory locks, so the database releases them when their holder dies."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,7 +10,7 @@ from django.db import connection
 
 
 class Work(IntEnum):
-    """The first halves of the keys of the locks."""
+    """Kinds of work, used as the first half of a lock's key."""
 
     MULTIKUEUE = 0x6B776D6B
     DELIVERIES = 0x6B77646C
@@ -19,7 +20,7 @@ class Work(IntEnum):
 
 @contextmanager
 def alone(work: Work, key: int = 0) -> Iterator[bool]:
-    """Whether nobody else is at it. Whoever is told no leaves the work to the one that is."""
+    """Try to take the lock of this work; False if another session holds it and does the work."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [work, key])
         mine = bool(cursor.fetchone()[0])
@@ -33,6 +34,6 @@ def alone(work: Work, key: int = 0) -> Iterator[bool]:
 
 @contextmanager
 def one_of(work: Work, number: int) -> Iterator[bool]:
-    """Whether fewer than that number are at it. Keys of `alone` for the same work are at least 0."""
+    """Try to take one of this many locks of the work. Keys of `alone` for the same work are at least 0."""
     with ExitStack() as held:
         yield any(held.enter_context(alone(work, -1 - place)) for place in range(number))

@@ -1,4 +1,4 @@
-"""PostgreSQL that is away for a while, at a moment when nothing can be done without it."""
+"""Waits out a PostgreSQL outage where no work is possible without the database."""
 
 import logging
 import time
@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 
 
 def is_database_away(error: BaseException) -> bool:
-    """Whether PostgreSQL does not answer, or went away while it was asked."""
+    """Return whether the error means that PostgreSQL is down or closed the connection."""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return error.sqlstate is None or error.sqlstate.startswith(_SERVER_ENDS)
     return error.__cause__ is not None and is_database_away(error.__cause__)
 
 
 def patiently(ask: Callable[[], T], sleep: Callable[[float], None] = time.sleep) -> T:
-    """Ask the database, again and again with longer pauses while it is away."""
+    """Run a query, and retry it with growing pauses while PostgreSQL is down."""
     pause = _FIRST_PAUSE_SECONDS
     while True:
         try:

@@ -1,10 +1,10 @@
 """Requests to URLs that users configured: webhooks of admission checks, telemetry.
 
 Our processes can reach addresses that a tenant or the admin of one cluster cannot, such as the cloud's metadata
-service, which hands out credentials. So the resolved address is checked, the connection goes to exactly that address
-(a changed name has no effect), redirects are errors, and proxies of the environment, which would resolve the name
-themselves, are not used. The time-out is one for the connection and the whole answer: whoever sends a byte now and
-then keeps nobody longer than who sends none.
+service, which hands out credentials. So the resolved address is checked, the connection goes to exactly that address (a
+later DNS change has no effect), redirects are errors, and proxies of the environment, which would resolve the name
+themselves, are ignored. One time-out covers the connection and the whole answer, so a server that trickles bytes cannot
+hold a request longer than a silent one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HIDDEN_CREDENTIALS: Final = "://***@"
 
 
 class AddressNotAllowed(OSError):
-    """A name leads to addresses that we send nothing to, and to no other."""
+    """A host name resolves to forbidden addresses only."""
 
 
 def open_url(request: urllib.request.Request | str, timeout_seconds: float) -> HTTPResponse:
@@ -53,19 +53,19 @@ def open_url(request: urllib.request.Request | str, timeout_seconds: float) -> H
 
 
 def open_public_url(request: urllib.request.Request, timeout_seconds: float) -> HTTPResponse:
-    """As `open_url`, for URLs that any user may write down: private networks are reached only where OUTGOING_NETWORKS
-    lists them."""
+    """Send a request as `open_url` does, to a URL that any user may set: private networks are reached only if
+    OUTGOING_NETWORKS lists them."""
     answer: HTTPResponse = _PUBLIC_OPENER.open(_with_credentials(request), timeout=timeout_seconds)
     return answer
 
 
 def without_credentials(url: str) -> str:
-    """The address with `***` for the user name and password that it may carry."""
+    """Return the URL with `***` in place of a user name and password."""
     return _CREDENTIALS.sub(HIDDEN_CREDENTIALS, url)
 
 
 def _with_credentials(request: urllib.request.Request | str) -> urllib.request.Request:
-    """User name and password of the address as a header: urllib takes them for a part of the host."""
+    """Move the URL's user name and password into a header, because urllib takes them for a part of the host."""
     asked = urllib.request.Request(request) if isinstance(request, str) else request  # noqa: S310 (the opener's schemes)
     parts = urlsplit(asked.full_url)
     said, separator, place = parts.netloc.rpartition("@")
@@ -78,13 +78,13 @@ def _with_credentials(request: urllib.request.Request | str) -> urllib.request.R
 
 
 def plain_words(said: object) -> str:
-    """What an error or the other side says, fit to be stored and shown."""
+    """Return the text of an error or an answer, cleaned for storage and display."""
     return "".join(each if each.isprintable() else "?" for each in str(said)[:_MAX_WORDS])
 
 
 def is_allowed(address: str, public_only: bool = False) -> bool:
-    """Whether anything is sent to this IP address: what OUTGOING_NETWORKS lists, else all but metadata services, or
-    only what the whole internet reaches."""
+    """Return whether requests may go to this IP address. With OUTGOING_NETWORKS its networks are allowed; without it
+    every address except metadata services, or public addresses only."""
     found = _plain(ip_address(address.partition("%")[0]))
     if settings.OUTGOING_NETWORKS:
         return any(found in ip_network(network) for network in settings.OUTGOING_NETWORKS)
@@ -94,7 +94,7 @@ def is_allowed(address: str, public_only: bool = False) -> bool:
 
 
 def _plain(address: Address) -> Address:
-    """The IPv4 address inside of an IPv6 one that only wraps it."""
+    """Return the IPv4 address that an IPv6 address embeds."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -106,7 +106,7 @@ def _plain(address: Address) -> Address:
 
 
 class _TimedSocket(socket.socket):
-    """Waits until a moment, however many reads that takes; sending and connecting have one time-out anyway."""
+    """A socket with one deadline for all its reads. Connecting and sending have a time-out each."""
 
     deadline = float("inf")
 
@@ -116,7 +116,7 @@ class _TimedSocket(socket.socket):
 
 
 class _TimedTLSSocket(ssl.SSLSocket):
-    """As above, with TLS."""
+    """A TLS socket with one deadline for all its reads."""
 
     deadline = float("inf")
 
@@ -126,7 +126,7 @@ class _TimedTLSSocket(ssl.SSLSocket):
 
 
 def _left(deadline: float) -> float:
-    """The seconds until then. Raises TimeoutError if there are none."""
+    """Return the seconds left until the deadline. Raises TimeoutError if it has passed."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise TimeoutError("timed out")
@@ -141,7 +141,7 @@ def connect(
     public_only: bool = False,
     make: type[socket.socket] = _TimedSocket,
 ) -> socket.socket:
-    """A connection to the first address of the name that is allowed and answers; the name is resolved once."""
+    """Connect to the first allowed address of the name that answers. The name is resolved once."""
     if not 0 < port < 2**16:
         raise OSError(f"{port} is no port")
     deadline = time.monotonic() + timeout_seconds
@@ -235,14 +235,14 @@ class _PublicTLS(_TLS):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would lead to an address that was not configured."""
+    """Refuses redirects, which would lead to an address that was not configured."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def _opener(*connections: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
-    """Made by hand: Python's usual one speaks ftp, file and data, too."""
+    """Build an opener for http and https only. Python's default also handles ftp, file and data URLs."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         *connections,

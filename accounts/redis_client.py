@@ -1,4 +1,4 @@
-"""The one way to Redis: a client per process, one time-out, no retries."""
+"""The Redis client of a process, with one time-out and no retries."""
 
 from functools import cache
 from typing import Any, Final
@@ -18,7 +18,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 
 def redis_client() -> redis.Redis:
-    """The process's client; safe to share between threads."""
+    """Return the process's client. Threads may share it."""
     return _client(settings.REDIS_URL)
 
 
@@ -28,5 +28,5 @@ def _client(url: str) -> redis.Redis:
 
 
 def asynchronous_redis_client() -> redis.asyncio.Redis:
-    """A client for one event loop, which closes it."""
+    """Return a client for one event loop. The caller closes it."""
     return redis.asyncio.Redis.from_url(settings.REDIS_URL, **_OPTIONS)

@@ -1,4 +1,4 @@
-"""Time series in PostgreSQL: stored fine, rolled up into coarser steps, and dropped as they age."""
+"""Time series in PostgreSQL: samples are rolled up into coarser steps and dropped as they age."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Aggregate = Literal["avg", "max", "min", "sum"]
 
 
 class Resolution(models.IntegerChoices):
-    """How long a sample stands for, in seconds."""
+    """The length of a sample, in seconds."""
 
     RAW = 15
     MINUTES = 300
@@ -21,16 +21,17 @@ class Resolution(models.IntegerChoices):
 
 
 def start_of(at: datetime, resolution: int) -> datetime:
-    """The start of the step of that many seconds in which the time lies."""
+    """Return the start of the step of that many seconds that contains the time."""
     seconds = at.timestamp() // resolution * resolution
     return datetime.fromtimestamp(seconds, at.tzinfo)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A table with the columns `resolution` and `at`, the keys of its series, and how each column is rolled up.
+    """A table of samples: the keys of its series, and the way each column is rolled up.
 
-    It needs a unique constraint over keys, resolution and at, and an index over resolution and at.
+    It has the columns `resolution` and `at`, a unique constraint over the keys, resolution and at, and an index over
+    resolution and at.
     """
 
     table: str
@@ -55,10 +56,10 @@ _DROP: Final = sql.SQL("DELETE FROM {table} WHERE resolution = %s AND at < %s")
 
 
 def roll_up(series: Iterable[Series], retention: Mapping[Resolution, timedelta], now: datetime) -> None:
-    """Whole steps into the next resolution, then drop what is older than its retention.
+    """Roll whole steps up into the next resolution, then drop samples older than their retention.
 
-    Each run begins again with the newest step that there is: done twice over the same samples it writes the same, and
-    what a missed run left is made up for.
+    Each run starts from the newest rolled-up step. A second run over the same samples writes the same rows, and a run
+    makes up for missed ones.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         for each in series:
@@ -78,7 +79,8 @@ def _roll_up(
 
 
 def _oldest(retention: Mapping[Resolution, timedelta], now: datetime) -> dict[Resolution, datetime]:
-    """From when on samples are kept: only whole steps of the next resolution go, which may be rolled up again."""
+    """Return the time before which samples are dropped. Only whole steps of the next resolution are, so that a step
+    can be rolled up again."""
     resolutions = list(Resolution)
     following = [*resolutions[1:], resolutions[-1]]
     return {

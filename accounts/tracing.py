@@ -1,7 +1,7 @@
-"""OpenTelemetry's spans of a submission, from its request to its pods, where OTEL_EXPORTER_OTLP_ENDPOINT is set.
+"""OpenTelemetry spans of a submission, from its request to its pods, if OTEL_EXPORTER_OTLP_ENDPOINT is set.
 
-The request's context travels on the workload's row (`Workload.traceparent`), as W3C writes it: whoever has done a
-step records it as a child of the request. Without an endpoint no row has a context, and nobody looks for one.
+The request's context travels in the workload's row (`Workload.traceparent`), in W3C's format. Each process records its
+steps as children of the request. Without an endpoint rows have no context, and no process looks for one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Attributes = Mapping[str, str | int]
 
 
 def is_configured() -> bool:
-    """Whether there is a receiver of spans."""
+    """Return whether an endpoint for spans is configured."""
     return bool(settings.TRACES_ENDPOINT)
 
 
 def current_traceparent() -> str:
-    """The context of the request that this thread answers; "" where it is not sampled, or nothing is configured."""
+    """Return the context of this thread's request; "" if it is not sampled or no endpoint is configured."""
     return _current.get()
 
 
@@ -51,7 +51,7 @@ def request_span(name: str, traceparent: str, attributes: Attributes) -> Iterato
 
 
 def record(name: str, traceparent: str, started: datetime, ended: datetime, attributes: Attributes) -> None:
-    """A step that is over, as a child of the request."""
+    """Record a finished step as a child of the request."""
     span = _tracer().start_span(name, _context(traceparent), attributes=attributes, start_time=_nanoseconds(started))
     span.end(_nanoseconds(max(started, ended)))
 
@@ -80,7 +80,7 @@ def _traceparent(span: Span) -> str:
 
 @cache
 def _tracer() -> Tracer:
-    """Spans leave in batches from a thread of their own; the exporter reads the other variables OTEL_*."""
+    """Create the tracer. Its own thread sends spans in batches; the exporter reads the other OTEL_* variables."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
     from opentelemetry.sdk.trace import TracerProvider

@@ -1,8 +1,8 @@
-"""Transactions whose changes the scheduler need not read back, and the lock order of all transactions.
+"""The lock order of all transactions, and transactions whose changes the scheduler need not read back.
 
 The order is: the cluster's row, workloads by key, pod sets, nodes, devices, slices. The scheduler's batch holds the
-cluster's row while it writes the rest, and triggers update that row when others write nodes or devices: locking it
-last would deadlock with a batch.
+cluster's row while it writes the rest, and triggers update that row when other transactions write nodes or devices. A
+transaction that locked it last would deadlock with a batch.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def hardware_transaction(cluster_id: int) -> Iterator[None]:
 
 @contextmanager
 def unnoticed_transaction() -> Iterator[CursorWrapper]:
-    """A transaction whose writes the triggers do not note, so that the scheduler does not read them back."""
+    """Open a transaction whose writes the triggers ignore, so that the scheduler does not read them back."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
         yield cursor

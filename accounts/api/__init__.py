@@ -1,1 +1,1 @@
-"""Who asks, and of which cluster; logging in and out."""
+"""Authentication, the cluster of a request, and the REST resources about users."""

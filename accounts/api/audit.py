@@ -1,4 +1,4 @@
-"""The audit over REST: a list with filters, and an export of what the filters leave."""
+"""The audit over REST: a list with filters, and an export with the same filters."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -28,7 +28,7 @@ _AT_ONCE: Final = 2000
 
 
 class AuditRecordSerializer(serializers.Serializer[Any]):
-    """Who did what to which object, when and from where."""
+    """An audit record: the user, the action, the object, the time and the origin."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
@@ -53,7 +53,7 @@ class AuditRecordSerializer(serializers.Serializer[Any]):
 
 
 class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `audit/`."""
+    """Filters of `audit/`."""
 
     username = filters.CharFilter()
     verb = filters.ChoiceFilter(choices=[(verb.value, verb.value) for verb in AuditVerb])
@@ -78,7 +78,8 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is no
 
 
 class AuditView(ClusterView):
-    """What the list and the export share: lines of these clusters, and those that belong to none."""
+    """Base of the list and the export. Both have records of the clusters asked for and records that belong to no
+    cluster."""
 
     serializer_class = AuditRecordSerializer
     queryset = AuditRecord.objects.none()
@@ -88,7 +89,7 @@ class AuditView(ClusterView):
     kind = "AuditRecord"
 
     def rows(self) -> QuerySet[AuditRecord, Any]:
-        """What the filters leave of what this user may read. Raises NotPermitted."""
+        """Return the records that the user may read and that match the filters. Raises NotPermitted."""
         reach = self.reach.permitting(
             "audit", self.kind, also=lambda access: access.audited_namespaces() != frozenset()
         )
@@ -106,7 +107,7 @@ class AuditListView(AuditView):
 
     @extend_schema(responses=AuditRecordSerializer(many=True), operation_id="audit_list")
     def get(self, request: Request) -> Response:
-        """Changes, logins and refused attempts, the newest first: of these clusters, and what belongs to none."""
+        """List changes, logins and refused requests, newest first. Records without a cluster are included."""
         page = self.paginate_queryset(self.rows()) or []
         return self.get_paginated_response([_json(row) for row in page])
 
@@ -125,7 +126,7 @@ class AuditExportView(AuditView):
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
-        """The same as a file, with the same filters, however many lines there are."""
+        """Export every record that matches the filters as a file."""
         wanted = request.query_params.get("as", _FORMATS[0])
         if wanted not in _FORMATS:
             raise ValidationError({"as": f'Unsupported value "{wanted}": supported values are {", ".join(_FORMATS)}.'})
@@ -139,7 +140,7 @@ class AuditExportView(AuditView):
 
 
 def _in_steps(rows: QuerySet[AuditRecord, Any]) -> Iterator[dict[str, Any]]:
-    """The rows by keyset: no query holds the database for as long as the reader takes."""
+    """Yield rows page by page, by keyset, so that a slow reader does not keep a query open."""
     last: int | None = None
     while True:
         found = list((rows if last is None else rows.filter(id__lt=last)).order_by("-id")[:_AT_ONCE])

@@ -1,4 +1,4 @@
-"""Records in every request who makes it, and audits refused requests."""
+"""Middleware that tells the database which user makes a request, and audits refused requests."""
 
 import re
 import uuid
@@ -57,7 +57,7 @@ def _actor(request: HttpRequest) -> Actor:
 
 
 def _text(value: str, most: int) -> str:
-    """A header as people wrote it (WSGI reads bytes as Latin-1), without what no text column takes."""
+    """Decode a header as UTF-8 (WSGI reads bytes as Latin-1), without characters that PostgreSQL cannot store."""
     with suppress(UnicodeError):
         value = value.encode("latin-1").decode()
     return value.replace("\0", "")[:most]
@@ -83,7 +83,8 @@ def _record_refusal(request: HttpRequest, response: HttpResponse, actor: Actor) 
 
 
 def _cluster(request: HttpRequest, found: dict[str, Any]) -> str:
-    """The cluster that was asked. A refusal of several belongs to none: whoever audits a whole cluster reads it."""
+    """Return the cluster of the request, or none if it names several. Such a record is shown to auditors of a whole
+    cluster."""
     view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
     asked = request.GET.get("cluster", getattr(view, "default_cluster", ""))
     if _kind(request) == "clusters" and "name" in found:
@@ -92,7 +93,7 @@ def _cluster(request: HttpRequest, found: dict[str, Any]) -> str:
 
 
 def _kind(request: HttpRequest) -> str:
-    """The kind that the view is about, or the part of the address that stands for it."""
+    """Return the kind that the view serves, or else the segment of the URL that names it."""
     match = request.resolver_match
     view = getattr(match.func, "view_class", None) if match else None
     kind = getattr(view, "kind", "")

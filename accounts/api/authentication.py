@@ -1,4 +1,4 @@
-"""Tokens in the header `Authorization`, as `Token ...` or, as many tools know nothing else, `Bearer ...`."""
+"""Authenticates requests by the header `Authorization`: `Token ...` or `Bearer ...`."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ _SCHEMES = (b"token", b"bearer")
 
 
 class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the library is not typed
-    """Knox's, with both words."""
+    """Knox's authentication, which also takes the scheme `Bearer`."""
 
     def authenticate(self, request: Any) -> Any:
-        """The user and the token; None without either word. Raises AuthenticationFailed."""
+        """Return the user and the token; None without a known scheme. Raises AuthenticationFailed."""
         scheme, _, token = get_authorization_header(request).partition(b" ")
         found = self.authenticate_header_value(scheme, token)
         if found is not None:
@@ -28,19 +28,19 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the
         return found
 
     def authenticate_header_value(self, scheme: bytes, token: bytes) -> Any:
-        """The same, of the header's two words."""
+        """Return the user and the token for a scheme and a token. Raises AuthenticationFailed."""
         if scheme.lower() not in _SCHEMES:
             return None
         return self.authenticate_credentials(token.strip())
 
     def authenticate_credentials(self, token: bytes) -> Any:
-        """The user and the token of these bytes. Raises AuthenticationFailed."""
+        """Return the user and the token with these bytes. Raises AuthenticationFailed."""
         if not token.isascii():  # knox reads them as UTF-8, whatever they are
             raise AuthenticationFailed("Invalid token.")
         return super().authenticate_credentials(token)
 
     def validate_user(self, auth_token: Any) -> Any:
-        """The user, whose token is in use."""
+        """Return the user and the token, and record that the token was used."""
         found = super().validate_user(auth_token)
         note_use(auth_token, timezone.now())
         found[0].token_scope = scope_of_token(auth_token)  # `access_of` cuts the user's rights to it

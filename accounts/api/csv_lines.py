@@ -1,4 +1,4 @@
-"""CSV, line by line, that a spreadsheet does not run."""
+"""Writes CSV line by line, safe to open in a spreadsheet."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[bytes]:
-    """The header and the rows. A cell that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Yield the header and the rows. An apostrophe is put before a cell that a spreadsheet would run as a formula."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(columns)

@@ -1,4 +1,4 @@
-"""Logging in a command line through a page (RFC 8628): no password passes through the command."""
+"""Logs a command-line tool in through a web page (RFC 8628), so that the tool never sees a password."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -44,7 +44,7 @@ class CodeThrottle(SimpleRateThrottle):
 
 
 class TokenThrottle(AddressThrottle):
-    """Three hundred questions a minute from one address: fifteen command lines that wait."""
+    """Three hundred polls a minute from one address, enough for fifteen waiting command lines."""
 
     scope = "device-token"
     rate = "300/min"
@@ -54,13 +54,13 @@ class TokenThrottle(AddressThrottle):
 
 
 class DeviceAskSerializer(TokenWishSerializer):
-    """Which token is asked for; the person sees it before they confirm."""
+    """The token that a command line asks for. The user sees it before they confirm."""
 
     name = Text(max_length=100, default="kueueweb", help_text="What the token will be called.")
 
 
 class DeviceCodesSerializer(serializers.Serializer[Any]):
-    """What the command shows, and what it asks with."""
+    """The code and address to show to the user, and the code to poll with."""
 
     device_code = serializers.CharField(help_text="For the command alone.")
     user_code = serializers.CharField(help_text="For the person, to compare or to type.")
@@ -71,13 +71,13 @@ class DeviceCodesSerializer(serializers.Serializer[Any]):
 
 
 class DeviceCodeSerializer(serializers.Serializer[Any]):
-    """The code that only the command knows."""
+    """The secret code by which a command line polls."""
 
     device_code = Text(max_length=100)
 
 
 class DeviceRequestSerializer(serializers.Serializer[Any]):
-    """The command line that asks."""
+    """The command line that asks for a token."""
 
     user_code = serializers.CharField()
     name = serializers.CharField(help_text="What the token will be called.")
@@ -89,7 +89,7 @@ class DeviceRequestSerializer(serializers.Serializer[Any]):
 
 
 class DeviceAnswerSerializer(serializers.Serializer[Any]):
-    """Yes or no."""
+    """The user's answer: confirm or refuse."""
 
     allow = TrueOrFalse()
 
@@ -103,7 +103,7 @@ class DeviceView(APIView):
 
     @extend_schema(request=DeviceAskSerializer, responses={201: DeviceCodesSerializer}, operation_id="auth_device")
     def post(self, request: Request) -> Response:
-        """Ask for a login: show the person the code and the address, and fetch the token meanwhile."""
+        """Start a login. Show the user the code and the address, and poll for the token."""
         asked = DeviceAskSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         code, found = device_login.begin(asked.validated_data, request.META.get("REMOTE_ADDR", ""))
@@ -132,7 +132,8 @@ class DeviceTokenView(APIView):
 
     @extend_schema(request=DeviceCodeSerializer, responses={201: NewTokenSerializer}, operation_id="auth_device_token")
     def post(self, request: Request) -> Response:
-        """The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628."""
+        """Return the token once the user has confirmed. Until then, and after a refusal, answer 400 with the `error`
+        of RFC 8628."""
         asked = DeviceCodeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         user, found = device_login.fetch(asked.validated_data["device_code"])
@@ -149,7 +150,7 @@ class DeviceRequestView(APIView):
 
     @extend_schema(responses=DeviceRequestSerializer, operation_id="auth_device_retrieve")
     def get(self, request: Request, user_code: str) -> Response:
-        """Which command line asks with this code."""
+        """Show the command line that waits with this code."""
         found = device_login.find(user_code)
         most = knox_settings.TOKEN_TTL.days
         body = {**found.wish, "days": min(found.wish.get("days") or most, most)}
@@ -158,7 +159,7 @@ class DeviceRequestView(APIView):
 
     @extend_schema(request=DeviceAnswerSerializer, responses={204: None}, operation_id="auth_device_answer")
     def post(self, request: Request, user_code: str) -> Response:
-        """Give it a token of yours, or refuse."""
+        """Confirm or refuse. The command line gets a token of yours if you confirm."""
         require_whole(request)
         given = DeviceAnswerSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -171,5 +172,5 @@ class DeviceRequestView(APIView):
 
 
 def _asked_for(found: device_login.DeviceRequest) -> str:
-    """The request in the words of the audit."""
+    """Describe the request for the audit."""
     return f"{found.wish['name']} at {found.address} asked for a token of scope {found.wish['scope']}"

@@ -1,4 +1,4 @@
-"""Fields of request bodies that take what they say and nothing that could be turned into it."""
+"""Strict fields for request bodies: they take values of their own type and convert nothing."""
 
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ class Text(serializers.CharField):
 
 
 class Word(serializers.RegexField):
-    """A string of a pattern; a number is none, as above."""
+    """A string that matches a pattern. Numbers are refused."""
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

@@ -1,7 +1,8 @@
-"""The header Idempotency-Key: a request that is sent again, say after a time-out, is answered and not done again.
+"""The header Idempotency-Key: a request that is sent again, say after a time-out, gets the first answer.
 
-The key, what was stored and the answer are one transaction: a request that fails leaves no key, and of two at once
-the second waits for the first and gets its answer. A key belongs to its user and is kept for a day.
+The key, the stored objects and the answer are written in one transaction. A request that fails leaves no key. Of two
+simultaneous requests the second waits for the first and gets its answer. A key belongs to its user and is kept for a
+day.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _View = TypeVar("_View")
 
 
 def done_once(handler: Callable[[_View, Request], Response]) -> Callable[[_View, Request], Response]:
-    """Decorates a method of a view that makes something: it takes the header Idempotency-Key."""
+    """Decorator for a view method that creates objects: it honours the header Idempotency-Key."""
 
     @wraps(handler)
     def handle(view: _View, request: Request) -> Response:

@@ -16,7 +16,8 @@ _REMEDY: Final = 'Send the ETag of the answer that you read as it stands there, 
 
 
 def if_match(request: Request) -> Precondition | None:
-    """What the request's If-Match asks for, None without one; raises `InvalidRequest` where it is malformed."""
+    """Return the precondition in the request's If-Match, None without one. Raises `InvalidRequest` if it is
+    malformed."""
     header = request.headers.get("If-Match")
     if header is None:
         return None

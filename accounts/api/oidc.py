@@ -1,4 +1,4 @@
-"""The two addresses of a login by the OpenID Connect provider: away to it, and back. A browser visits them."""
+"""The two URLs that a browser visits to log in through the OpenID Connect provider: the start and the callback."""
 
 import logging
 from typing import Any, Final
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Throttle(SimpleRateThrottle):
-    """Sixty steps of logins a minute from one address: each asks the provider, and may write a session."""
+    """Sixty login steps a minute from one address, because each calls the provider and may write a session."""
 
     scope = "oidc"
     rate = "60/min"
@@ -39,7 +39,7 @@ class _Throttle(SimpleRateThrottle):
 @require_GET
 @never_cache
 def begin(request: HttpRequest) -> HttpResponse:
-    """Send the browser to the provider."""
+    """Redirect the browser to the provider."""
     try:
         provider = _provider(request)
         return HttpResponseRedirect(provider.login_url(request, _callback(request), _target(request)))
@@ -50,7 +50,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 @require_GET
 @never_cache
 def finish(request: HttpRequest) -> HttpResponse:
-    """Open a session for whom the provider names. What it refuses is in the audit, with the reason."""
+    """Open a session for the user whom the provider names. A refused login is audited with its reason."""
     try:
         provider = _provider(request)
         target = provider.target_of(request)
@@ -86,7 +86,7 @@ def _callback(request: HttpRequest) -> str:
 
 
 def _target(request: HttpRequest) -> str:
-    """Where to go afterwards: one of our own pages."""
+    """Return the page to open after the login, which is always one of ours."""
     wanted = request.GET.get(REDIRECT_FIELD_NAME, "")
     own = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, None)
     return wanted if own else settings.LOGIN_REDIRECT_URL

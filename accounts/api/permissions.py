@@ -1,4 +1,4 @@
-"""Who asks, and of which clusters: settled once per request, before any view runs."""
+"""Determines the user and the clusters of a request, once, before the view runs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, cast
@@ -23,12 +23,12 @@ class _ScopedView(Protocol):
 
 
 class Scoped(BasePermission):
-    """Lets in users who have any role, and gives the view the `reach` that `?cluster=` names; where that is one
-    cluster, also as `cluster` with the user's `access` to it.
+    """Admits users with any role, and sets the view's `reach` from `?cluster=`. For a single cluster it also sets
+    `cluster` and the user's `access` to it.
 
-    The view asks `reach` or `access` what they may see and do there. A read of a view that `spans_clusters` may be of
-    several; all else is of one. Raises `NotFound` for a cluster that does not exist, and `MirroredFromCluster` for a
-    write to one whose objects only the cluster itself changes.
+    The view asks `reach` or `access` which objects the user may see and change. A read of a view that `spans_clusters`
+    may name several clusters; every other request names one. Raises `NotFound` for a cluster that does not exist, and
+    `MirroredFromCluster` for a write to a cluster whose objects we only mirror.
     """
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
@@ -49,7 +49,7 @@ class Scoped(BasePermission):
 
 
 def _names(asked: str, *, several: bool) -> Sequence[str] | None:
-    """The clusters that were asked for; None: all of them."""
+    """Return the names of the clusters in the request; None stands for all of them."""
     names = asked.split(SEPARATOR)
     if not several and (asked == EVERY_CLUSTER or len(names) > 1):
         raise ValidationError({"cluster": f"Invalid value: {asked!r}: this address is of one cluster: name one."})
@@ -61,7 +61,7 @@ def _names(asked: str, *, several: bool) -> Sequence[str] | None:
 
 
 def _refuse_nul(request: Request) -> None:
-    """No name and no text that we store holds a NUL, and the database refuses even to be asked for one."""
+    """Refuse parameters with a NUL character, which PostgreSQL can neither store nor compare."""
     texts = (request.path_info, *(text for found in request.query_params.lists() for text in found[1]))
     if any("\0" in text for text in texts):
         raise ParseError("The address holds a NUL character.")

@@ -1,4 +1,4 @@
-"""`saved-views/`: the views of lists that whoever asks has saved."""
+"""`saved-views/`: the user's own saved views of lists."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, TypeVar
@@ -30,7 +30,7 @@ _Answer = TypeVar("_Answer")
 
 
 class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
-    """A view of a list: the query of its page's address, under a name."""
+    """A saved view of a list: a name, and the query string of the page."""
 
     page = serializers.ChoiceField(PAGES)
     name = Text(max_length=60)
@@ -42,13 +42,13 @@ class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
         read_only_fields = ["generation", "updated_at"]
 
     def validate_page(self, value: str) -> str:
-        """A view stays with its page: another page has other filters."""
+        """Refuse to move a view to another page, which has other filters."""
         if self.instance is not None and value != self.instance.page:
             raise ValidationError("field is immutable. Save a new view of that page.")
         return value
 
     def validate_search(self, value: Mapping[str, str]) -> Mapping[str, str]:
-        """Bounded, as everything that users store."""
+        """Limit the length of the query."""
         if len(value) > MAX_PARAMETERS:
             raise ValidationError(f"Too many: {len(value)} parameters, and {MAX_PARAMETERS} are the most.")
         if any(not name or len(name) > 63 for name in value):
@@ -57,7 +57,7 @@ class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
 
 
 class _OwnViews(GenericAPIView[SavedView]):
-    """What belongs to whoever asks; they need no role in any cluster."""
+    """Base for views of the user's own saved views. No role in any cluster is needed."""
 
     permission_classes = [IsAuthenticated]
     serializer_class = SavedViewSerializer
@@ -71,7 +71,7 @@ class _OwnViews(GenericAPIView[SavedView]):
         return user
 
     def checked(self, row: SavedView | None = None) -> Mapping[str, Any]:
-        """The body's values. Raises ValidationError, and NotPermitted for a limited token."""
+        """Return the validated body. Raises ValidationError, and NotPermitted for a limited token."""
         require_whole(self.request)
         serializer = SavedViewSerializer(row, data=json_object(self.request.data), partial=row is not None)
         serializer.is_valid(raise_exception=True)
@@ -86,7 +86,7 @@ class SavedViewListView(_OwnViews):
     """`saved-views/`."""
 
     def get_queryset(self) -> QuerySet[SavedView]:
-        """The user's own."""
+        """Return the user's own saved views."""
         return views_of(self.user())
 
     @extend_schema(
@@ -95,7 +95,7 @@ class SavedViewListView(_OwnViews):
         operation_id="saved_views_list",
     )
     def get(self, request: Request) -> Response:
-        """Your saved views, by page and name."""
+        """List your saved views by page and name."""
         found = self.get_queryset()
         if page := request.query_params.get("page"):
             found = found.filter(page=page)
@@ -116,12 +116,12 @@ class SavedViewView(_OwnViews):
 
     @extend_schema(responses=SavedViewSerializer, operation_id="saved_views_retrieve")
     def get(self, request: Request, view_id: int) -> Response:
-        """One of your saved views."""
+        """Get one of your saved views."""
         return self.answer(view_of(self.user(), view_id))
 
     @extend_schema(responses=SavedViewSerializer, operation_id="saved_views_update")
     def patch(self, request: Request, view_id: int) -> Response:
-        """Give it another name, or have it show something else."""
+        """Rename one of your saved views, or change its query."""
         changes = self.checked(view_of(self.user(), view_id))
         return self.answer(
             self._with_present_state(view_id, lambda: change_view(self.user(), view_id, changes, if_match(request)))
@@ -135,7 +135,7 @@ class SavedViewView(_OwnViews):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _with_present_state(self, view_id: int, write: Callable[[], _Answer]) -> _Answer:
-        """What the write answers; a refusal of its precondition says what the view is now."""
+        """Return the answer of a write. If its precondition fails, the error shows the current view."""
         try:
             return write()
         except PreconditionFailed as error:

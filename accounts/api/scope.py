@@ -1,4 +1,4 @@
-"""What every view in a cluster knows of its request."""
+"""Base class of the views that belong to a cluster."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -21,8 +21,8 @@ DRY_RUN: Final = "dry_run"
 
 
 class ClusterView(GenericAPIView[Any]):
-    """A view in one cluster, or in several. The permission class `Scoped` sets `reach`, and of one cluster `access` and
-    `cluster`, before the view runs."""
+    """A view of one cluster or of several. The permission class `Scoped` sets `reach` before the view runs, and for
+    a single cluster also `access` and `cluster`."""
 
     access: Access
     cluster: Cluster
@@ -36,20 +36,20 @@ class ClusterView(GenericAPIView[Any]):
     """Whether a write of this view is refused where our rows only repeat what the cluster says."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """As DRF's; a write with `dry_run=true` is done in a transaction that is taken back."""
+        """Wrap the handler of a write with `dry_run=true` in a transaction that is rolled back."""
         super().initial(request, *args, **kwargs)
         method = request.method or ""
         if method not in SAFE_METHODS and flag(request, DRY_RUN):
             setattr(self, method.lower(), _taken_back(getattr(self, method.lower(), self.http_method_not_allowed)))
 
     def require(self, verb: Verb, kind: str, namespace: str = "", name: str = "") -> None:
-        """Raises `NotPermitted`; for a namespace whose objects the user may not even know of, `NotFound`."""
+        """Raise `NotPermitted` unless the verb is allowed, or `NotFound` in a namespace that the user may not read."""
         if namespace and not self.access.sees(namespace):
             raise self.missing(kind, *filter(None, (namespace, name)))
         self.access.require(verb, kind, namespace)
 
     def missing(self, kind: str, *names: str) -> NotFound:
-        """The error for an object that does not exist, or that this user may not know of: both read the same."""
+        """Return the same error for an object that does not exist and for one that the user may not see."""
         return NotFound(f"There is no {kind} {'/'.join(names)} in cluster {self.cluster.name}.")
 
 
@@ -61,7 +61,7 @@ def json_object(data: Any) -> Mapping[str, Any]:
 
 
 def _taken_back(handler: Callable[..., Response]) -> Callable[..., Response]:
-    """What the handler would answer: its rows are rolled back, and nobody is woken for them."""
+    """Return the handler's answer, but roll its transaction back and wake no worker."""
 
     @wraps(handler)
     def handle(*args: Any, **kwargs: Any) -> Response:

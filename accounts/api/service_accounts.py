@@ -1,4 +1,4 @@
-"""Accounts of machines and their tokens; for those who are cluster admins in every cluster."""
+"""Service accounts and their tokens. Only users who are cluster admins in every cluster manage them."""
 
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from accounts.services.tokens import revoke_token, tokens_of
 
 
 class ServiceAccountSerializer(serializers.Serializer[Any]):
-    """A machine's account. Its roles are bound as those of a user of this name."""
+    """A service account. Its roles are bound to its name, as a user's are."""
 
     name = Word(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=150)
     description = Text(max_length=200, default="", allow_blank=True)
@@ -29,7 +29,7 @@ class ServiceAccountSerializer(serializers.Serializer[Any]):
 
 
 class _AccountsView(ClusterView):
-    """Accounts belong to no cluster: a role in a cluster is not enough."""
+    """Base for views of service accounts. They belong to no cluster, so a role in one cluster is not enough."""
 
     permission_classes = [IsAuthenticated]
     serializer_class: type[serializers.Serializer[Any]] = ServiceAccountSerializer
@@ -38,7 +38,7 @@ class _AccountsView(ClusterView):
     kind = "ServiceAccount"
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raises NotPermitted for everybody but admins of every cluster."""
+        """Raise NotPermitted unless the user is an admin of every cluster."""
         super().initial(request, *args, **kwargs)
         access_of(request.user).require("submit", self.kind)
 
@@ -49,17 +49,17 @@ class ServiceAccountListView(_AccountsView):
     keyset = ("name",)
 
     def rows(self) -> QuerySet[ServiceAccount, Any]:
-        """All of them."""
+        """Return all service accounts."""
         return ServiceAccount.objects.values("description", "created_at", name=F("user__username"))
 
     @extend_schema(responses=ServiceAccountSerializer(many=True), operation_id="service_accounts_list")
     def get(self, request: Request) -> Response:
-        """The accounts of machines, by name."""
+        """List service accounts by name."""
         return self.get_paginated_response(self.paginate_queryset(self.rows()))
 
     @extend_schema(responses={201: ServiceAccountSerializer}, operation_id="service_accounts_create")
     def post(self, request: Request) -> Response:
-        """Make an account without a password and without roles."""
+        """Create a service account. It has no password and no roles."""
         wanted = ServiceAccountSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         row = create_service_account(wanted.validated_data["name"], wanted.validated_data["description"])
@@ -72,7 +72,7 @@ class ServiceAccountView(_AccountsView):
 
     @extend_schema(request=None, responses={204: None}, operation_id="service_accounts_delete")
     def delete(self, request: Request, name: str) -> Response:
-        """Delete the account, its tokens and its roles."""
+        """Delete the service account, its tokens and its roles."""
         delete_service_account(name)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -85,7 +85,7 @@ class ServiceAccountTokenListView(_AccountsView):
 
     @extend_schema(responses=TokenSerializer(many=True), operation_id="service_account_tokens_list")
     def get(self, request: Request, name: str) -> Response:
-        """Its tokens, the newest first."""
+        """List the service account's tokens, newest first."""
         page = self.paginate_queryset(tokens_of(service_account(name).user, timezone.now()))
         return self.get_paginated_response(TokenSerializer(page, many=True).data)
 
@@ -93,7 +93,7 @@ class ServiceAccountTokenListView(_AccountsView):
         request=TokenWishSerializer, responses={201: NewTokenSerializer}, operation_id="service_account_tokens_create"
     )
     def post(self, request: Request, name: str) -> Response:
-        """Make a token for it."""
+        """Create a token for the service account."""
         return created(new_token(service_account(name).user, request.data), request.path)
 
 
@@ -104,6 +104,6 @@ class ServiceAccountTokenView(_AccountsView):
 
     @extend_schema(request=None, responses={204: None}, operation_id="service_account_tokens_revoke")
     def delete(self, request: Request, name: str, token_id: UUID) -> Response:
-        """Revoke one of its tokens."""
+        """Revoke one of the service account's tokens."""
         revoke_token(service_account(name).user, token_id)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,4 +1,4 @@
-"""Logging in and out; tokens are made in `accounts.api.tokens`."""
+"""Logs users in and out. `accounts.api.tokens` creates tokens."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ class CredentialsSerializer(serializers.Serializer[Any]):
 
 
 class UserSerializer(serializers.Serializer[Any]):
-    """Who is logged in."""
+    """The user who is logged in."""
 
     username = serializers.CharField()
     is_cluster_admin = serializers.BooleanField(help_text="In the cluster that `?cluster=` names.")
@@ -49,7 +49,7 @@ class UserSerializer(serializers.Serializer[Any]):
 
 
 class RoleSerializer(serializers.Serializer[Any]):
-    """A role; without a namespace or cluster it holds in all of them."""
+    """A role. Without a namespace or a cluster it applies to all of them."""
 
     role = serializers.ChoiceField([role.value for role in Role])
     namespace = serializers.CharField(allow_null=True)
@@ -58,7 +58,7 @@ class RoleSerializer(serializers.Serializer[Any]):
 
 
 class ClusterSummarySerializer(serializers.Serializer[Any]):
-    """A cluster that can be looked at."""
+    """A cluster that the user may see."""
 
     name = serializers.CharField()
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode])
@@ -86,7 +86,7 @@ class LoginMethodsSerializer(serializers.Serializer[Any]):
 
 
 class SessionSerializer(serializers.Serializer[Any]):
-    """Who is asking, and what they may look at."""
+    """The user of the session, and the clusters that they may see."""
 
     authenticated = serializers.BooleanField()
     user = UserSerializer(allow_null=True)
@@ -97,7 +97,7 @@ class SessionSerializer(serializers.Serializer[Any]):
 
 
 def session_of(request: Request) -> dict[str, Any]:
-    """The session as JSON. A visitor who has not logged in learns nothing of the clusters."""
+    """Return the session as JSON. It names no clusters to a visitor who is not logged in."""
     body: dict[str, Any] = {
         "authenticated": False,
         "user": None,
@@ -146,19 +146,19 @@ class SessionView(APIView):
     @extend_schema(responses=SessionSerializer, operation_id="session_retrieve")
     @method_decorator(ensure_csrf_cookie)
     def get(self, request: Request) -> Response:
-        """Who is logged in, their roles and the clusters."""
+        """Get the user, their roles and the clusters."""
         return Response(session_of(request))
 
 
 class PasswordView(APIView):
-    """What takes a user name and a password: nobody is logged in yet, and guessing is slow."""
+    """Base for views that take a user name and a password, with throttles against guessing."""
 
     authentication_classes = []
     permission_classes = [AllowAny]
     throttle_classes = [LoginThrottle, AddressLoginThrottle, NameLoginThrottle]
 
     def authenticated(self, request: Request) -> User:
-        """The user whose name and password the body has. Raises InvalidCredentials."""
+        """Return the user with the name and password in the body. Raises InvalidCredentials."""
         if not settings.LOCAL_LOGIN:
             raise NotPermitted(
                 "Local accounts are switched off. Log in by the provider, on the login page or with `kueueweb login`."

@@ -1,4 +1,4 @@
-"""How often a login may be tried."""
+"""Limits how often a login may be tried."""
 
 from hashlib import sha256
 from typing import Final
@@ -13,7 +13,7 @@ _KNOWN_SECONDS: Final = 30 * 24 * 3600
 
 
 class AddressThrottle(SimpleRateThrottle):
-    """Counts by the address of who asks; by the network for IPv6, since a customer has 2^64 addresses there."""
+    """Counts requests by client address, or by network for IPv6, where one customer has 2^64 addresses."""
 
     def get_ident(self, request: Request) -> str:
         # A server behind a Unix socket names no address: who comes that way counts as one.

@@ -1,1 +1,1 @@
-"""Manifests of what belongs to a whole cluster: its namespaces, and Kueue's Configuration."""
+"""The kinds of a whole cluster (namespaces, Kueue's Configuration), and the framework that declares kinds."""

@@ -1,4 +1,4 @@
-"""Kueue's Configuration (config.kueue.x-k8s.io), as far as it decides anything."""
+"""Kueue's Configuration (config.kueue.x-k8s.io): the fields that affect our behaviour."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -117,7 +117,7 @@ def _read_integrations(top: FieldReader, old: bool) -> None:
 
 
 def _read_pods_ready(block: FieldReader, old: bool) -> bool:
-    """Whether the block switches the feature on."""
+    """Return whether the block enables the feature."""
     enabled = block.boolean("enable", default=False) if old else True
     for key in ("timeout", "recoveryTimeout"):
         _duration(block, key)
@@ -133,7 +133,7 @@ def _read_pods_ready(block: FieldReader, old: bool) -> bool:
 
 
 def _read_fair_sharing(block: FieldReader, old: bool) -> bool:
-    """Whether the block switches the feature on."""
+    """Return whether the block enables the feature."""
     enabled = block.boolean("enable", default=False) if old else True
     strategies = block.texts("preemptionStrategies")
     if strategies and strategies not in STRATEGY_LISTS:

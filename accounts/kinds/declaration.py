@@ -32,7 +32,7 @@ READ_ONLY: Final = frozenset(
 
 @dataclass(frozen=True)
 class Place:
-    """Where, and as what, a field stands in an older version."""
+    """The path and the type of a field in an older version."""
 
     path: str
     type: FieldType | None = None
@@ -71,11 +71,11 @@ class Field:
         return not self.path and not self.annotation
 
     def read_annotation(self, text: str) -> Any:
-        """The value that its annotation states. Raises ValueError, which says what it must be."""
+        """Parse the field's annotation. Raises ValueError with the rule for its value."""
         return self._annotated.read_annotation(text)
 
     def write_annotation(self, value: Any) -> str:
-        """The annotation that states the value."""
+        """Return the annotation for the value."""
         return self._annotated.write_annotation(value)
 
     @property
@@ -85,7 +85,7 @@ class Field:
         return self.type
 
     def refuses(self, old: Any, new: Any) -> bool:
-        """Whether the value may not change so."""
+        """Return whether this change of the value is forbidden."""
         if callable(self.frozen):
             return self.frozen(old, new)
         return self.frozen and bool(old != new)
@@ -93,7 +93,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Group:
-    """Fields that our JSON nests under one key."""
+    """A group of fields that our JSON nests under one key."""
 
     description: str
     core: type[Any] | None = None
@@ -104,14 +104,14 @@ class Group:
 
 @dataclass(frozen=True)
 class KindSpec:
-    """An object as its author wants it: its identity, and the values of its columns."""
+    """The desired state of an object: its identity and the values of its columns."""
 
     meta: ObjectMeta
     values: Mapping[str, Any]
 
 
 class Reading:
-    """An object that is being read: its values so far, and where each stands in the document."""
+    """An object that is being read: the values so far, and the path of each in the document."""
 
     def __init__(self, kind: Kind, top: FieldReader, version: str = "") -> None:
         self.kind = kind
@@ -123,7 +123,7 @@ class Reading:
         self._places: dict[str, tuple[FieldReader, str]] = {}
 
     def walk(self, holder: FieldReader, tree: Tree) -> None:
-        """Read what stands in the tree."""
+        """Read the fields of the tree."""
         for key, below in tree.items():
             if below is None:
                 if holder.take(key) is not None:
@@ -147,7 +147,8 @@ class Reading:
         holder.warn(f"{key}[{entry}]" if entry else key, text)
 
     def read_annotations(self, meta: ObjectMeta) -> ObjectMeta:
-        """Take the fields that annotations say; returns the metadata without them, so that one place says it."""
+        """Read the fields that annotations hold. Returns the metadata without these annotations, so that no value
+        has two places."""
         annotated = {found.annotation: found for found in self.kind.fields if found.annotation}
         for name in sorted(annotated.keys() & meta.annotations.keys()):
             text = meta.annotations[name]
@@ -163,7 +164,7 @@ class Reading:
         return replace(meta, annotations={key: text for key, text in meta.annotations.items() if key not in annotated})
 
     def _place(self, name: str) -> tuple[FieldReader, str]:
-        """Where a field stands, or would, in this document."""
+        """Return the path of a field in this document, whether it is present or not."""
         if name in self._places:
             return self._places[name]
         field_ = next(found for found in self.kind.stored if found.name == name)
@@ -184,7 +185,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class ManifestKind(ABC):
-    """A kind of object as manifests state it. `read` takes the document and its version."""
+    """A kind of object in manifests. `read` takes the document and its version."""
 
     name: str
     versions: tuple[str, ...]
@@ -196,7 +197,7 @@ class ManifestKind(ABC):
 
     @abstractmethod
     def read(self, top: FieldReader, version: str) -> Any:
-        """What a document says."""
+        """Read a document."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -209,11 +210,11 @@ class ManifestKind(ABC):
 
 
 def no_check(reading: Reading) -> None:
-    """Fields of this kind do not depend on each other."""
+    """Default check of a kind whose fields do not depend on each other."""
 
 
 def nobody(cluster: Cluster, name: str) -> str:
-    """For kinds whose objects nothing uses."""
+    """Default for a kind whose objects are not referenced."""
     return ""
 
 
@@ -322,7 +323,7 @@ class Kind(ManifestKind):
         return KindSpec(meta, {found.name: found.type.of_row(row, found.name) for found in self.stored})
 
     def to_json(self, row: Any) -> dict[str, Any]:
-        """A row as our JSON states it."""
+        """Return a row as our JSON."""
         body: dict[str, Any] = {
             "uid": row.uid,
             "name": row.name,
@@ -346,7 +347,7 @@ class Kind(ManifestKind):
         return body
 
     def core_value(self, row: Any) -> Any:
-        """A row as the rules take it."""
+        """Return a row as the value that the scheduling rules use."""
         if self.core is None:
             raise TypeError(f"the rules do not know the kind {self.name}")
         known: dict[str, Any] = {}
@@ -370,7 +371,7 @@ class Kind(ManifestKind):
         return found
 
     def field_at(self, json_path: str) -> Field | None:
-        """The field that a path in our JSON leads to."""
+        """Return the field at a path in our JSON."""
         for found in self.fields:
             start = found.json_path
             if found.json is not None and (json_path == start or json_path.startswith((f"{start}.", f"{start}["))):
@@ -380,7 +381,7 @@ class Kind(ManifestKind):
 
 @cache
 def _tree(kind: Kind, version: str) -> Tree:
-    """Where each field stands in a version, or, for the version "", in our JSON."""
+    """Return the tree of fields by path in a version; the version "" stands for our JSON."""
     tree: Tree = {}
     for found in kind.stored:
         place: Place | None = Place(found.path)

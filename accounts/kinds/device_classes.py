@@ -1,4 +1,4 @@
-"""The Configuration's `deviceClassMappings`: as which resource devices of a DeviceClass are charged."""
+"""The Configuration's `deviceClassMappings`: the resource under which devices of a DeviceClass are charged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_DRIVER: Final = 63
 
 
 class _Known:
-    """What the mappings before have said of a class."""
+    """A class as the previous mappings define it."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -40,7 +40,7 @@ def read_device_class_mappings(block: FieldReader, *, counts: bool) -> None:
 
 
 def _check_classes(item: FieldReader, name: str, classes: list[str], counter: str, known: _Known) -> None:
-    """A class belongs to one resource, or to several that count different counters of it."""
+    """Check that a class belongs to one resource, or to several resources that count different counters."""
     for place, device_class in enumerate(classes):
         path = f"{item.at('deviceClassNames')}[{place}]"
         before = known.resource_of.setdefault(device_class, name)

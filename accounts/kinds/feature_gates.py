@@ -1,4 +1,4 @@
-"""Kueue's feature gates and one of ours: their defaults, what depends on what, and which way each may be set here."""
+"""Kueue's feature gates and one of ours: defaults, dependencies, and the values that each may have here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ SPARK_APPLICATIONS: Final = "SparkApplicationIntegration"
 
 
 class Standing(Enum):
-    """Which way a gate may be set here."""
+    """The values that a gate may have here."""
 
     SWITCHES = "switches"
     """Either way, and each acts as in Kueue."""
@@ -50,7 +50,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureGate:
-    """A gate: whether Kueue has it on by default, and which way it may be set here."""
+    """A feature gate: Kueue's default, and the values that it may have here."""
 
     default: bool
     standing: Standing
@@ -129,7 +129,7 @@ DEPENDENCIES: Final[Mapping[str, str]] = {
 
 
 def is_on(configuration: Mapping[str, Any], gate: str) -> bool:
-    """Whether a gate is on in a stored Configuration. Without the gate that it depends on it is off."""
+    """Return whether a gate is on in a stored Configuration. It is off while the gate that it depends on is off."""
     above = DEPENDENCIES.get(gate)
     value = (configuration.get("featureGates") or {}).get(gate)
     wanted = GATES[gate].default if value is None else value is True

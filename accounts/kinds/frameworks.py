@@ -43,7 +43,8 @@ def framework_name(api_version: str, kind: str) -> str:
 
 
 def is_enabled(configuration: Mapping[str, Any], api_version: str, kind: str) -> bool:
-    """Whether jobs of a kind are managed. Without a list all of them are, and what is no framework always is."""
+    """Return whether jobs of a kind are managed. Without a list every kind is, and a kind that is not a framework
+    always is."""
     name, enabled = framework_name(api_version, kind), enabled_frameworks(configuration)
     return not enabled or name not in FRAMEWORKS or name in enabled
 
@@ -68,7 +69,7 @@ def _external_kind(name: str) -> tuple[str, str] | None:
 
 
 def disabled_mistake(configuration: Mapping[str, Any], api_version: str, kind: str) -> tuple[str, str]:
-    """The rule that a job breaks whose kind is not managed, and the remedy; empty where the kind is."""
+    """Return the error and the remedy for a job whose kind is not managed; empty if the kind is managed."""
     if is_enabled(configuration, api_version, kind):
         return "", ""
     name = framework_name(api_version, kind)
@@ -76,13 +77,13 @@ def disabled_mistake(configuration: Mapping[str, Any], api_version: str, kind: s
 
 
 def disabled_frameworks(configuration: Mapping[str, Any]) -> list[str]:
-    """Those that the list leaves out."""
+    """Return the frameworks that the list leaves out."""
     enabled = enabled_frameworks(configuration)
     return sorted(FRAMEWORKS - enabled) if enabled else []
 
 
 def read_frameworks(block: FieldReader, *, with_spark: bool) -> None:
-    """Notes what is wrong with the lists. `with_spark`: the gate SparkApplicationIntegration is on."""
+    """Validate the lists. `with_spark`: the gate SparkApplicationIntegration is on."""
     for name in block.texts("frameworks"):
         if name not in FRAMEWORKS:
             remedy = suggestion(name, sorted(FRAMEWORKS))

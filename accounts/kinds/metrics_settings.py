@@ -42,7 +42,7 @@ _MAX_BY_KIND: Final[Mapping[SourceKind, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class CustomLabel:
-    """A label of users' own. An empty `tracked` allows any value."""
+    """A custom metric label. An empty `tracked` allows any value."""
 
     name: str
     kind: SourceKind
@@ -97,7 +97,7 @@ def copied_keys(configuration: Mapping[str, Any]) -> CopiedKeys:
 
 
 def read_metrics(top: FieldReader) -> None:
-    """Note what is wrong with the block."""
+    """Validate the block."""
     block = top.fields("metrics")
     if block is None:
         return

@@ -1,4 +1,4 @@
-"""Fields of Kueue's Configuration about its program: those that our processes follow, and those of its Deployment."""
+"""Fields of Kueue's Configuration about its process: fields that our processes follow, and fields of its Deployment."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _NO_PROFILES: Final = ("", "0")
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where a server listens; None and the empty address: wherever its command line says."""
+    """The address and port of a server. None and an empty address leave them to the command line."""
 
     address: str = ""
     port: int | None = None
 
 
 def webhook_listener(configuration: Mapping[str, Any]) -> Listener:
-    """Where the admission webhook listens."""
+    """Return the address and port of the admission webhook."""
     block = configuration.get("webhook") or {}
     return Listener(block.get("host") or "", block.get("port"))
 
 
 def visibility_listener(configuration: Mapping[str, Any]) -> Listener:
-    """Where the visibility API listens."""
+    """Return the address and port of the visibility API."""
     block = configuration.get("visibilityServer") or {}
     return Listener(block.get("bindAddress") or "", block.get("bindPort"))
 
@@ -50,12 +50,12 @@ def request_rate(configuration: Mapping[str, Any], per_second: float, burst: flo
 
 
 def needs_given_certificates(configuration: Mapping[str, Any]) -> bool:
-    """Whether the webhook serves a certificate that others made (`internalCertManagement.enable: false`)."""
+    """Return whether the webhook's certificate must be provided (`internalCertManagement.enable: false`)."""
     return (configuration.get("internalCertManagement") or {}).get("enable") is False
 
 
 def requires_tls_13(configuration: Mapping[str, Any]) -> bool:
-    """Whether servers refuse what is older than TLS 1.3."""
+    """Return whether servers refuse TLS versions older than 1.3."""
     return (configuration.get("tls") or {}).get("minVersion") == _TLS_VERSIONS[1]
 
 

@@ -1,4 +1,4 @@
-"""What a field of a kind can be: how it is read, written, shown in our JSON and handed to the rules."""
+"""Types of fields: how a value is read, written, shown in our JSON and passed to the scheduling rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FieldType(ABC):
 
     @abstractmethod
     def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> Any:
-        """The value under a key; a mistake is noted, and the default is returned."""
+        """Return the value under a key. An invalid value is reported, and the default is returned."""
 
     def of_row(self, row: Any, column: str) -> Any:
         """The value that a row has."""
@@ -46,7 +46,7 @@ class FieldType(ABC):
         return value
 
     def core(self, value: Any) -> Any:
-        """The value as the rules take it; None leaves it to their default."""
+        """Return the value for the scheduling rules; None leaves it to their default."""
         return value
 
 
@@ -68,7 +68,7 @@ class Text(FieldType):
 
 @dataclass(frozen=True)
 class Choice(FieldType):
-    """A word of an enum; `initial` None: it may be left out. `synonyms` are further words, of older versions."""
+    """A value of an enum. It is optional if `initial` is None. `synonyms` are values of older versions."""
 
     enum: type[StrEnum]
     initial: StrEnum | None = None
@@ -95,10 +95,10 @@ class AnnotationType(FieldType):
 
     @abstractmethod
     def read_annotation(self, text: str) -> Any:
-        """The value of an annotation. Raises ValueError, which says what it must be."""
+        """Parse the value of an annotation. Raises ValueError with the rule for it."""
 
     def write_annotation(self, value: Any) -> str:
-        """The annotation that states the value."""
+        """Return the annotation for the value."""
         return str(value).lower()
 
 

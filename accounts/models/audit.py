@@ -1,10 +1,11 @@
-"""What the auditor has found wrong and is wrong still."""
+"""Open findings of the auditor."""
 
 from django.db import models
 
 
 class AuditFinding(models.Model):
-    """A rule of the books that does not hold: seen in two audits in a row, and gone when an audit no longer sees it."""
+    """A broken invariant. It is reported after two audits in a row found it, and removed when an audit no longer
+    finds it."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     check_name = models.CharField(max_length=32, help_text="Which rule.")

@@ -1,4 +1,4 @@
-"""Who did what, when and from where."""
+"""Audit records: the user, the action, the time and the origin."""
 
 from enum import StrEnum
 from typing import Self
@@ -8,7 +8,7 @@ from django.db.models import Q
 
 
 class AuditVerb(StrEnum):
-    """What was done, or tried."""
+    """The action of an audit record."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -20,7 +20,7 @@ class AuditVerb(StrEnum):
 
 
 class AuditRecordQuerySet(models.QuerySet["AuditRecord"]):
-    """Finds the entries of an object."""
+    """Queries for the records of an object."""
 
     def about(self, name: str) -> Self:
         """Records about the object of this name, including entries that list several names."""

@@ -1,4 +1,4 @@
-"""What every mirrored Kubernetes object has."""
+"""Base models of mirrored Kubernetes objects."""
 
 import uuid
 
@@ -39,10 +39,10 @@ class NamedObject(models.Model):
 
 
 class ClusterObject(NamedObject):
-    """An object of one cluster, known there by its name.
+    """An object of one cluster, identified by its name.
 
-    References to other objects are names, never foreign keys: as in Kueue they may dangle, and the Active condition of
-    the object that refers says so.
+    References to other objects are names, never foreign keys. As in Kueue they may name a missing object; the Active
+    condition of the referring object then says so.
     """
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
@@ -52,7 +52,7 @@ class ClusterObject(NamedObject):
 
 
 class EditedObject(models.Model):
-    """An object that people edit; records the last editor."""
+    """An object that users edit. It records its last editor."""
 
     changed_by = models.CharField(
         max_length=150, blank=True, default="", db_default="", help_text="Who wrote it last, as events name them."
@@ -63,7 +63,7 @@ class EditedObject(models.Model):
 
 
 class NamespacedObject(ClusterObject):
-    """An object known by its namespace and its name."""
+    """An object identified by its namespace and its name."""
 
     namespace = models.CharField(max_length=63)
 

@@ -9,7 +9,7 @@ from scheduling.model.vocabulary import PlacementScope
 
 
 class ClusterMode(StrEnum):
-    """What we do with a cluster."""
+    """The mode of a cluster: whether we observe it, shadow it or schedule it."""
 
     OBSERVE = "observe"
     """Another Kueue decides. What the cluster says is shown; nothing is written to it."""
@@ -20,7 +20,7 @@ class ClusterMode(StrEnum):
 
 
 class DeviceBinding(StrEnum):
-    """Who binds the pods that get devices from us."""
+    """The scheduler that binds pods with devices from us."""
 
     BIND = "bind"
     """We do, as HAMi's scheduler would; its webhook is told to leave these pods alone."""
@@ -134,15 +134,15 @@ class Cluster(models.Model):
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether another scheduler decides there, and our rows repeat what the cluster says."""
+        """Whether another scheduler manages the cluster, so that our rows only mirror its objects."""
         return self.mode in MIRRORED_MODES
 
     @property
     def hami_binds(self) -> bool:
-        """Whether pods with devices are bound by HAMi's scheduler."""
+        """Whether HAMi's scheduler binds pods with devices."""
         return self.device_binding == DeviceBinding.PIN
 
     @property
     def serves_kueue(self) -> bool:
-        """Whether Kueue's objects there follow our rows, and our rows them."""
+        """Whether our rows and Kueue's objects in the cluster are kept in sync, in both directions."""
         return self.serves_kueue_objects and not self.is_mirrored

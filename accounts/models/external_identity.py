@@ -1,12 +1,12 @@
-"""Who a user is at the OpenID Connect provider."""
+"""Users' accounts at the OpenID Connect provider."""
 
 from django.conf import settings
 from django.db import models
 
 
 class ExternalIdentity(models.Model):
-    """Joins a user to an account of a provider. The pair (issuer, subject) never changes and is never given to another
-    person; names and mail addresses may be, so they identify nobody."""
+    """Links a user to an account of a provider. The pair (issuer, subject) never changes and is never reused. Names
+    and mail addresses can be reused, so they do not identify a user."""
 
     issuer = models.CharField(max_length=512, help_text="The provider's URL, as in its ID tokens.")
     subject = models.CharField(max_length=255, help_text="The claim `sub` of its ID tokens.")

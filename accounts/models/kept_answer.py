@@ -1,11 +1,11 @@
-"""Answers that are kept for a client that asks again."""
+"""Stored answers for clients that repeat a request."""
 
 from django.conf import settings
 from django.db import models
 
 
 class KeptAnswer(models.Model):
-    """What a request with the header Idempotency-Key was answered, for its user and that key."""
+    """The answer to a request with an Idempotency-Key, by user and key."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)

@@ -6,7 +6,7 @@ from accounts.models.base import ClusterObject, EditedObject
 
 
 class Namespace(EditedObject, ClusterObject):
-    """A namespace; its labels decide which ClusterQueues take its workloads."""
+    """A namespace. Its labels decide which ClusterQueues accept its workloads."""
 
     class Meta:
         ordering = ["name"]

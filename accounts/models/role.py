@@ -1,4 +1,4 @@
-"""Who may do what, and where."""
+"""Roles and their bindings."""
 
 import uuid
 from enum import StrEnum
@@ -10,7 +10,7 @@ from accounts.models.base import EditedObject, NamedObject
 
 
 class Role(StrEnum):
-    """What a user may do; `accounts.services.access` has the table."""
+    """A role. `accounts.services.access` lists its permissions."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"
@@ -24,10 +24,10 @@ def _name() -> str:
 
 
 class RoleBinding(EditedObject, NamedObject):
-    """Gives a user or a group a role: in a cluster or in all, in a namespace or in all, or below a cohort.
+    """Grants a role to a user or a group: in one cluster or all, in one namespace or all, or below a cohort.
 
-    Admin in all namespaces is a cluster admin. Users and groups are names, as in Kubernetes; when a user
-    is deleted, its bindings are too.
+    An admin of all namespaces is a cluster admin. Users and groups are names, as in Kubernetes. Deleting a user deletes
+    their bindings.
     """
 
     cluster = models.ForeignKey(

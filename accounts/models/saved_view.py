@@ -1,11 +1,11 @@
-"""The views of lists that users saved under a name."""
+"""Users' saved views of lists."""
 
 from django.conf import settings
 from django.db import models
 
 
 class SavedView(models.Model):
-    """Filters, groups, order and columns of a list, for one user, whatever browser they use."""
+    """The filters, groups, order and columns of a list, saved for one user in all their browsers."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     page = models.CharField(max_length=32, help_text="Of which list.")

@@ -1,4 +1,4 @@
-"""What knox's tokens do not have: a name, a scope, their last use, and an id that tells nothing of the token."""
+"""Details that Knox's tokens lack: a name, a scope, the last use, and an id that reveals nothing about the token."""
 
 import uuid
 from enum import StrEnum
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class TokenScope(StrEnum):
-    """What a token may be used for, whatever its user may do; each includes the one before."""
+    """The scope of a token, within its user's rights. Each scope includes the one before it."""
 
     METRICS = "metrics"
     READ = "read"
@@ -16,7 +16,7 @@ class TokenScope(StrEnum):
 
 
 class TokenDetails(models.Model):
-    """What the owner of a token sees of it. Knox's key is its hash, and another column begins the token."""
+    """The details of a token that its owner sees. Knox keys tokens by their hash and stores their first characters."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     token = models.OneToOneField("knox.AuthToken", on_delete=models.CASCADE, related_name="details")

@@ -1,1 +1,1 @@
-"""What users may do, and every write of a cluster's settings and namespaces."""
+"""Users' rights, and every write of a cluster's settings and namespaces."""

@@ -1,7 +1,7 @@
-"""Who may see and do what: one table, for REST, the live stream, applies and the command line.
+"""The table of permissions, for REST, the live stream, applies and the command line.
 
-A role holds in one cluster or in all, and there in one namespace or in all; a queue admin's holds below a cohort. An
-admin in all namespaces of a cluster, and Django's superuser, is a cluster admin: they may do everything there.
+A role applies to one cluster or all, and there to one namespace or all; a queue admin's applies below a cohort. An
+admin of all namespaces of a cluster and Django's superuser are cluster admins, who may do everything there.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -116,7 +116,7 @@ class Access:
         return kind in TREE_KINDS and bool(self.cohorts)
 
     def require(self, verb: Verb, kind: str, namespace: str = "") -> None:
-        """Raises `NotPermitted`, saying which role is missing, unless the verb is allowed."""
+        """Raise `NotPermitted`, which names the missing role, unless the verb is allowed."""
         if self.may(verb, kind, namespace):
             return
         where = f" in namespace {namespace}" if namespace else ""
@@ -148,7 +148,7 @@ class Access:
 
 
 def bindings_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[RoleBinding]:
-    """The bindings of a user and of their groups in all clusters; none for anonymous and deactivated users."""
+    """Return the bindings of a user and of their groups in all clusters; none for anonymous and deactivated users."""
     if not isinstance(user, User) or not user.is_active:
         return RoleBinding.objects.none()
     groups = Group.objects.filter(user=user).values("name")
@@ -156,14 +156,14 @@ def bindings_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[RoleBinding]
 
 
 def access_of(user: AbstractBaseUser | AnonymousUser, cluster: Cluster | str | None = None) -> Access:
-    """What the user may do now in a cluster; without one, in every cluster. One query."""
+    """Return the user's present rights in a cluster, or without one in every cluster. One query."""
     name = cluster.name if isinstance(cluster, Cluster) else cluster
     here = Q(cluster=None) if name is None else Q(cluster=None) | Q(cluster__name=name)
     return _access(user, bindings_of(user).filter(here).values("role", "namespace", "cohort"), name)
 
 
 def accesses_of(user: AbstractBaseUser | AnonymousUser, names: Collection[str]) -> dict[str, Access]:
-    """What the user may do now in each of these clusters, by name. One query, however many they are."""
+    """Return the user's present rights in each of these clusters, by name. One query for all of them."""
     bindings = bindings_of(user).filter(Q(cluster=None) | Q(cluster__name__in=names))
     rows = list(bindings.values("role", "namespace", "cohort", "cluster__name"))
     return {name: _access(user, [row for row in rows if row["cluster__name"] in (None, name)], name) for name in names}
@@ -172,7 +172,7 @@ def accesses_of(user: AbstractBaseUser | AnonymousUser, names: Collection[str]) 
 def _access(
     user: AbstractBaseUser | AnonymousUser, bindings: Iterable[Mapping[str, Any]], cluster: str | None
 ) -> Access:
-    """What these bindings, which all hold in the cluster, give the user there."""
+    """Return the rights that these bindings of the cluster give the user."""
     if not isinstance(user, User) or not user.is_active:
         return Access("")
     roles: dict[str, set[Role]] = {}
@@ -192,7 +192,7 @@ def _access(
 
 
 def _within(access: Access, scope: Scope, cluster: str | None) -> Access:
-    """What is left of a user's rights to the token that was shown."""
+    """Cut a user's rights to the scope of the request's token."""
     reads_metrics = access.sees_everything and not scope.namespaces and scope.reaches(cluster)
     if scope.is_whole:
         return replace(access, reads_metrics=reads_metrics)
@@ -216,7 +216,7 @@ def clusters_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Cluster]:
 
 
 def may(user: AbstractBaseUser | AnonymousUser, verb: Verb, kind: str, namespace: str = "") -> bool:
-    """Whether the user may do this, in every cluster, to objects of the kind ("" for kinds without a namespace)."""
+    """Return whether the user has this verb on the kind in every cluster ("" for kinds without a namespace)."""
     return access_of(user).may(verb, kind, namespace)
 
 
@@ -226,11 +226,12 @@ def visible_namespaces(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]
 
 
 def forget_bindings(sender: Any, instance: AbstractBaseUser, **_: Any) -> None:
-    """Receiver of `post_delete` of users: another user of the same name begins without rights."""
+    """Receiver of `post_delete` of users: delete their bindings, so that a new user of the same name starts without
+    rights."""
     RoleBinding.objects.filter(username=instance.get_username()).delete()
 
 
 def require_all(access: Access, verb: Verb, objects: Iterable[tuple[str, str]]) -> None:
-    """As `Access.require` for many (kind, namespace) pairs; each pair is asked once."""
+    """Check `Access.require` for many (kind, namespace) pairs, each once."""
     for kind, namespace in sorted(set(objects)):
         access.require(verb, kind, namespace)

@@ -1,7 +1,7 @@
-"""Who acts in this request, told to the database, so that its triggers can write it into the audit with each change.
+"""Tells the database which user makes a request, so that its triggers write the user into each audit record.
 
-The setting `kueueweb.actor` belongs to the connection, not to a transaction: a request has several of them, and the
-user is known before the first begins. It ends with the request.
+The setting `kueueweb.actor` belongs to the connection, not to a transaction, because a request has several transactions
+and the user is known before the first. It is cleared at the end of the request.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ _SAFE_METHODS: Final = ("GET ", "HEAD ", "OPTIONS ")
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[Actor]:
-    """Within it, changes are this actor's, from the moment that `act_as` names the user."""
+    """Attribute changes within the block to this actor, from the moment that `act_as` names the user."""
     token, told = _actor.set(actor), _told.set(False)
     try:
         yield actor
@@ -59,13 +59,13 @@ def act_as(username: str, credential: str) -> None:
 
 
 def credential() -> str:
-    """By what the user of the request has authenticated; empty before."""
+    """Return the credential by which the user authenticated; empty before that."""
     actor = _actor.get()
     return actor.credential if actor is not None else ""
 
 
 def tell_actor() -> None:
-    """From now on, what is written on this connection is the present actor's."""
+    """Attribute further writes on this connection to the present actor."""
     actor = _actor.get()
     if actor is not None:
         _told.set(True)
@@ -73,7 +73,7 @@ def tell_actor() -> None:
 
 
 def renew_actor(**_: Any) -> None:
-    """Receiver of `connection_created`: a connection that breaks within a request is followed by one that knows."""
+    """Receiver of `connection_created`: tell the actor to a connection that replaces a broken one within a request."""
     if _told.get():
         tell_actor()
 

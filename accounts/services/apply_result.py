@@ -1,4 +1,4 @@
-"""What is handed in to be stored, and what became of it."""
+"""Submitted objects and the results of storing them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 class Action(StrEnum):
-    """What an apply did to an object."""
+    """The result of an apply for one object."""
 
     CREATED = "created"
     CONFIGURED = "configured"
@@ -22,7 +22,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Submitted(Generic[S]):
-    """A spec that was read without a mistake, and the report of its document, which takes what storing it finds."""
+    """A valid spec, and the report of its document, to which storing it adds errors and warnings."""
 
     spec: S
     report: ValidationReport
@@ -33,13 +33,13 @@ class Submitted(Generic[S]):
     """Whether the document is our JSON, not a manifest."""
 
     def at(self, path: str) -> str:
-        """The path of a field of the object in its document."""
+        """Return the path of a field in the object's document."""
         return f"{self.path}.{path}" if self.path and path else self.path or path
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of one object."""
+    """An object and the result of its apply."""
 
     kind: str
     namespace: str
@@ -49,13 +49,13 @@ class Applied:
 
 
 def refuse_mistakes(submissions: Iterable[Submitted[S]]) -> None:
-    """Raises `ManifestErrors` if storing found a mistake in any of them."""
+    """Raise `ManifestErrors` if any report has errors."""
     reports: dict[int, ValidationReport] = {id(submitted.report): submitted.report for submitted in submissions}
     refuse_errors(list(reports.values()))
 
 
 def refuse_errors(reports: Sequence[ValidationReport]) -> None:
-    """Raises `ManifestErrors` with the mistakes of all the reports, in the order of their documents."""
+    """Raise `ManifestErrors` with the errors of all reports, in the order of their documents."""
     errors = [error for report in reports for error in report.errors]
     if errors:
         raise ManifestErrors(sorted(errors, key=lambda error: error.document))

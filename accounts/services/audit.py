@@ -1,4 +1,5 @@
-"""The audit: lines that no trigger writes, its log, and its end after the retention. Triggers write all changes."""
+"""The audit: records about logins and refusals, the log of all records, and their deletion after the retention.
+Triggers write the records of changes."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -74,16 +75,16 @@ def join_left_behind() -> None:
 
 
 def forget_audit(days: int) -> int:
-    """Delete the lines that are older; returns how many there were."""
+    """Delete older records. Returns their number."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT kueueweb_forget_audit(%s)", [days])
         return int(cursor.fetchone()[0])
 
 
 def write_unsent() -> int:
-    """Log committed lines that have not been logged, at most MAX_LINES_AT_ONCE of them; returns how many.
+    """Log committed records that were not logged yet, at most MAX_LINES_AT_ONCE. Returns their number.
 
-    A crash in the middle repeats lines and loses none.
+    A crash in between repeats lines but loses none.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -95,7 +96,7 @@ def write_unsent() -> int:
 
 
 def line(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as the log and the export write it: what is empty is left out."""
+    """Return a record as the log and the export write it, without empty fields."""
     return {"cluster" if key == "cluster_name" else key: value for key, value in row.items() if value not in ("", None)}
 
 

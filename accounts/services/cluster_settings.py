@@ -33,7 +33,7 @@ _UNREAD: Final = ObjectMeta("")
 
 
 class UnknownCredentials(ValueError):
-    """An address with hidden credentials that is none of those that were shown. `place` is its place in the list."""
+    """An address with hidden credentials that is not in the stored list. `place` is its index."""
 
     def __init__(self, place: int, url: str) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ def cluster_named(name: str) -> Cluster:
 
 
 def require_not_mirrored(cluster: Cluster) -> None:
-    """Raises `MirroredFromCluster` in the modes in which only the cluster itself changes what our rows say."""
+    """Raise `MirroredFromCluster` if our rows only mirror the cluster."""
     if cluster.is_mirrored:
         raise MirroredFromCluster(
             f"Cluster {cluster.name} is in mode {cluster.mode}: its objects are only shown here, and changed in the "
@@ -97,33 +97,34 @@ def _check_handover(cluster: Cluster) -> None:
 
 
 def set_serves_kueue_objects(cluster: Cluster, *, serves: bool) -> None:
-    """Whether Kueue's objects in the cluster and our rows follow each other while we decide there."""
+    """Set whether our rows and Kueue's objects in the cluster are kept in sync while we schedule it."""
     rows = Cluster.objects.exclude(serves_kueue_objects=serves).filter(pk=cluster.pk)
     rows.update(serves_kueue_objects=serves)
     request_push(cluster.name)
 
 
 def set_device_binding(cluster: Cluster, binding: DeviceBinding) -> None:
-    """Who binds pods with devices from now on; what waits at its gate already is bound as it was made to be."""
+    """Set the scheduler that binds pods with devices. Pods that are gated already keep the one that they were
+    created for."""
     Cluster.objects.exclude(device_binding=binding).filter(pk=cluster.pk).update(device_binding=binding)
     request_push(cluster.name)
 
 
 def set_placement(cluster: Cluster, placement: PlacementScope) -> None:
-    """Which pods are placed on nodes from now on; what is admitted already stays where it is."""
+    """Set which pods we place on nodes. Admitted workloads keep their placement."""
     Cluster.objects.exclude(placement=placement).filter(pk=cluster.pk).update(placement=placement)
     wake_scheduler(cluster.name)
 
 
 def set_accepted_managers(cluster: Cluster, names: Sequence[str]) -> None:
-    """Whose MultiKueue may run workloads in the cluster: it acts there with our account."""
+    """Set the managers whose MultiKueue may run workloads in the cluster, where it acts with our account."""
     Cluster.objects.filter(pk=cluster.pk).update(accepts_workloads_from=sorted(set(names)))
     request_push(cluster.name)
 
 
 def set_telemetry_urls(cluster: Cluster, urls: Sequence[str]) -> None:
-    """Where telemetry is read from now on. An address with `***` for a user name and password, as they are shown,
-    keeps those that it had. Raises `UnknownCredentials`."""
+    """Set the addresses that telemetry is read from. An address with `***` in place of a user name and password
+    keeps the stored ones. Raises `UnknownCredentials`."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     kept = defaultdict[str, list[str]](list)
     for shown, stored in zip(shown_telemetry_urls(row), row.telemetry_urls, strict=True):
@@ -137,7 +138,7 @@ def set_telemetry_urls(cluster: Cluster, urls: Sequence[str]) -> None:
 
 
 def telemetry_url_mistake(url: object) -> str:
-    """What is wrong with the address of a monitor; empty if it can be asked."""
+    """Return the error in a monitor's address; empty if it is valid."""
     if not isinstance(url, str) or len(url) > _MAX_URL or any(not each.isprintable() or each == " " for each in url):
         return f"{str(url)[:_MAX_SHOWN]!r} is not an http(s) URL."
     try:
@@ -152,12 +153,12 @@ def telemetry_url_mistake(url: object) -> str:
 
 
 def shown_telemetry_urls(cluster: Cluster) -> list[str]:
-    """Where telemetry is read, with `***` for the user name and password that an address may carry."""
+    """Return the addresses that telemetry is read from, with `***` in place of user names and passwords."""
     return [without_credentials(url) for url in cluster.telemetry_urls]
 
 
 def settings_version(cluster: Cluster) -> str:
-    """What the settings of a cluster are now, in a word that is another one after each change of them."""
+    """Return a version of the cluster's settings, which changes with each of them."""
     # Keyed, so that nobody can try passwords against the word.
     urls = salted_hmac("telemetry_urls", json.dumps(cluster.telemetry_urls)).hexdigest()
     settings = (cluster.mode, cluster.serves_kueue_objects, cluster.device_binding, cluster.accepts_workloads_from)
@@ -165,20 +166,20 @@ def settings_version(cluster: Cluster) -> str:
 
 
 def content_version(content: Any) -> str:
-    """A word for what a setting says, for those who want to change only what they have read."""
+    """Return a version of a setting's content, for optimistic concurrency."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_VERSION_LENGTH]
 
 
 def setting_metadata(cluster: Cluster, kind: str, key: str, content: Any) -> dict[str, str]:
-    """`uid` and `resourceVersion` of a setting that is read as an object. What another cluster calls its own has
-    another uid, so that an export of it can be applied here."""
+    """Return the `uid` and `resourceVersion` of a setting that is read as an object. Each cluster has a uid of its
+    own, so that an export of one can be applied to another."""
     uid = uuid.uuid5(uuid.NAMESPACE_URL, f"{cluster.name}/{kind}/{key}")
     return {"uid": str(uid), "resourceVersion": content_version(content)}
 
 
 def _check_version(cluster: Cluster, kind: str, key: str, read: ObjectMeta, content: Mapping[str, Any] | None) -> None:
-    """Raises `Conflict` in Kubernetes' words where the writer has read something else than what is there now."""
+    """Raise `Conflict`, in Kubernetes' words, if the writer has read another version than the present one."""
     there = setting_metadata(cluster, kind, key, content)
     now = _NOT_THERE if content is None else there["resourceVersion"]
     if read.resource_version in ("", now) or read.uid not in ("", there["uid"]):
@@ -208,7 +209,7 @@ def apply_configuration(
 
 
 def delete_configuration(cluster: Cluster, *, precondition: Precondition | None = None) -> bool:
-    """Back to Kueue's defaults; whether there was a Configuration. Raises `PreconditionFailed`."""
+    """Reset to Kueue's defaults. Returns whether there was a Configuration. Raises `PreconditionFailed`."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     if not row.configuration:
         return False
@@ -247,7 +248,7 @@ def apply_device_plugin(
 
 
 def delete_device_plugin(cluster: Cluster, key: str, *, precondition: Precondition | None = None) -> bool:
-    """Remove one ConfigMap of the device plugin; whether it was there. Raises `PreconditionFailed`."""
+    """Remove one ConfigMap of the device plugin. Returns whether it existed. Raises `PreconditionFailed`."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     objects = dict(row.device_plugin_configuration.get("objects") or {})
     found = objects.pop(key, None)
@@ -266,7 +267,7 @@ def device_plugin_objects(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def device_plugin_settings(cluster: Cluster) -> dict[str, Any]:
-    """What the ConfigMaps of the device plugin set, together."""
+    """Return the merged settings of the device plugin's ConfigMaps."""
     row = Cluster.objects.get(pk=cluster.pk)
     return dict(row.device_plugin_configuration.get("settings") or {})
 

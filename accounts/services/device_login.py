@@ -25,34 +25,34 @@ _HALF: Final = 4
 
 
 class DeviceLoginError(KueuewebError):
-    """The command line gets no token, or none yet. `oauth_error` is the RFC's word for it."""
+    """The command line gets no token, or not yet. `oauth_error` is the error code of the RFC."""
 
     oauth_error: ClassVar[str] = ""
 
 
 class AuthorizationPending(DeviceLoginError):
-    """Nobody has answered yet: ask again after the interval."""
+    """The user has not answered yet. Poll again after the interval."""
 
     reason = "AuthorizationPending"
     oauth_error = "authorization_pending"
 
 
 class SlowDown(DeviceLoginError):
-    """Asked again within the interval, which is five seconds longer from now on."""
+    """The command line polled within the interval, which grows by five seconds."""
 
     reason = "SlowDown"
     oauth_error = "slow_down"
 
 
 class AccessDenied(DeviceLoginError):
-    """The person said no."""
+    """The user refused."""
 
     reason = "AccessDenied"
     oauth_error = "access_denied"
 
 
 class ExpiredToken(DeviceLoginError):
-    """Nobody answered in time, or the code was used."""
+    """The user did not answer in time, or the code was used."""
 
     reason = "ExpiredToken"
     oauth_error = "expired_token"
@@ -60,7 +60,7 @@ class ExpiredToken(DeviceLoginError):
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """Who asks for which token. `user_id` is set when a person has said yes; `denied`, when no."""
+    """A request for a token. `user_id` is set when a user confirms it, `denied` when a user refuses it."""
 
     user_code: str
     wish: dict[str, Any]
@@ -71,7 +71,7 @@ class DeviceRequest:
 
 
 def begin(wish: Mapping[str, Any], address: str) -> tuple[str, DeviceRequest]:
-    """A new request, and the code that only its asker knows."""
+    """Create a request. Returns it and the secret code of the command line."""
     device_code = secrets.token_urlsafe(32)
     letters = "".join(secrets.choice(_LETTERS) for _ in range(2 * _HALF))
     request = DeviceRequest(f"{letters[:_HALF]}-{letters[_HALF:]}", dict(wish), address)
@@ -81,12 +81,12 @@ def begin(wish: Mapping[str, Any], address: str) -> tuple[str, DeviceRequest]:
 
 
 def find(user_code: str) -> DeviceRequest:
-    """The request that a person has typed the code of. Raises NotFound."""
+    """Return the request with the code that the user typed. Raises NotFound."""
     return _found(user_code)[1]
 
 
 def answer(user_code: str, user: User, *, allow: bool) -> DeviceRequest:
-    """The person says yes or no, once. Raises NotFound."""
+    """Record the user's answer, once. Raises NotFound."""
     key, request = _found(user_code)
     if not cache.delete(_user_key(request.user_code)):
         raise _unknown()  # two answered at once
@@ -96,7 +96,7 @@ def answer(user_code: str, user: User, *, allow: bool) -> DeviceRequest:
 
 
 def fetch(device_code: str) -> tuple[User, DeviceRequest]:
-    """Whom the token is for, once. Raises AuthorizationPending, SlowDown, AccessDenied and ExpiredToken."""
+    """Return the user of the token, once. Raises AuthorizationPending, SlowDown, AccessDenied and ExpiredToken."""
     key = _hashed(device_code)
     content = cache.get(f"device-{key}")
     if content is None:
@@ -116,7 +116,7 @@ def fetch(device_code: str) -> tuple[User, DeviceRequest]:
 
 
 def _require_patience(key: str) -> None:
-    """Raises SlowDown for a question within the interval; each time it grows for all later ones (RFC 8628, 3.5)."""
+    """Raise SlowDown for a poll within the interval, and extend the interval (RFC 8628, 3.5)."""
     interval = cache.get(f"device-interval-{key}", INTERVAL_SECONDS)
     if not cache.add(f"device-asked-{key}", True, interval - 1):
         slower = interval + SLOWER_SECONDS

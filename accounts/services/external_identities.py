@@ -31,7 +31,7 @@ class Refusal(StrEnum):
 
 
 class LoginRefused(Exception):
-    """A login by the provider is refused. `who` is the name that the audit gives, `message` is for operators."""
+    """A refused login by the provider. `who` is the name in the audit, `message` is for operators."""
 
     def __init__(self, reason: Refusal, message: str, who: str = "") -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class LoginRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a provider says of a person."""
+    """A provider's claims about a user."""
 
     issuer: str
     subject: str
@@ -58,9 +58,11 @@ class Claims:
 
 
 def user_of(claims: Claims) -> User:
-    """The user with this identity, made if it is new, in exactly the groups of the claims. Raises LoginRefused.
+    """Return the user with this identity, in exactly the groups of the claims; create it if it is new. Raises
+    LoginRefused.
 
-    A local account of the same name is never taken over: whoever may choose a name at the provider would get its roles.
+    A local account of the same name is never taken over: a user who can choose their name at the provider would get its
+    roles.
     """
     try:
         return _user_of(claims)
@@ -100,7 +102,7 @@ def _create(claims: Claims) -> User:
 
 
 def _update(user: User, claims: Claims) -> None:
-    """Take over what the provider says of the person; rows that are as they should be are not written."""
+    """Update the user from the provider's claims. Unchanged rows are not written."""
     said = {
         "email": claims.email[:254],
         "first_name": claims.first_name[:150],

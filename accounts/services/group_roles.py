@@ -25,7 +25,7 @@ class GroupRole:
 
     @property
     def name(self) -> str:
-        """The name of its binding: another rule has another one, so that a rule is never changed, only replaced."""
+        """Return the name of its binding. Each rule has its own, so that a binding is replaced, never changed."""
         parts = "\n".join((self.group, self.role, self.namespace, self.cohort))
         return PREFIX + sha256(parts.encode()).hexdigest()[:16]
 
@@ -36,7 +36,7 @@ def read_group_roles(words: Sequence[str]) -> frozenset[GroupRole]:
 
 
 def apply_group_roles(rules: frozenset[GroupRole]) -> None:
-    """Make the bindings that are missing, and delete those of rules that are no more. Others are left alone."""
+    """Create missing bindings and delete the bindings of removed rules. Other bindings stay."""
     wanted = {rule.name: rule for rule in rules}
     with transaction.atomic():
         ours = RoleBinding.objects.select_for_update().filter(name__startswith=PREFIX, cluster=None)

@@ -1,4 +1,4 @@
-"""Keys of requests that are done once, and how long their answers are kept."""
+"""Reserves Idempotency-Keys, and deletes stored answers after a day."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def reserve(user_id: int, key: str, fingerprint: str) -> bool:
 
 
 def forget_answers(now: datetime) -> None:
-    """Drop the answers that are kept no longer."""
+    """Delete expired answers."""
     KeptAnswer.objects.filter(created_at__lt=now - KEPT).delete()

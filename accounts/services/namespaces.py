@@ -1,4 +1,4 @@
-"""Namespaces that are named before anyone made them."""
+"""Creates namespaces that submissions name before they exist."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What an API server adds to an object when it shows it: metadata of its own, and Kueue's `status`."""
+"""Fields that an API server adds to an object: its metadata, and Kueue's `status`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ STATUS_READERS: Final[dict[str, Callable[[Cluster, Sequence[Any]], list[Status]]
 
 
 def timestamp(at: Any) -> str:
-    """A time as Kubernetes writes it."""
+    """Format a time as Kubernetes does."""
     return str(at.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 def server_metadata(row: Any) -> dict[str, Any]:
-    """What an API server adds to the metadata of an object."""
+    """Return the metadata that an API server adds to an object."""
     found: dict[str, Any] = {"uid": str(row.uid), "resourceVersion": str(row.generation), "generation": row.generation}
     found["creationTimestamp"] = timestamp(row.created_at)
     if row.deletion_requested_at is not None:

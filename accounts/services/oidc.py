@@ -1,7 +1,7 @@
-"""Asks the OpenID Connect provider who is at the browser: authorization code flow with PKCE, state and nonce.
+"""Logs users in through the OpenID Connect provider: authorization code flow with PKCE, state and nonce.
 
-Authlib speaks the protocol and checks the ID token: signature, issuer, audience, nonce and time. What the provider says
-of itself is read anew for each login, which is seldom, so that its new keys and addresses count at once.
+Authlib implements the protocol and checks the ID token: signature, issuer, audience, nonce and time. The provider's
+metadata is read again for each login, so that new keys and addresses take effect at once. Logins are rare enough.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,8 @@ class Provider:
         )
 
     def login_url(self, request: HttpRequest, callback: str, target: str) -> str:
-        """Where the browser is sent, remembering in its session what the answer has to match. Raises LoginRefused."""
+        """Return the URL to send the browser to, and store in its session the values that the answer must match.
+        Raises LoginRefused."""
         with _told_as_refusals():
             self._load()
             found = self._app.create_authorization_url(callback)
@@ -53,12 +54,12 @@ class Provider:
         return str(found["url"])
 
     def target_of(self, request: HttpRequest) -> str:
-        """Where the user wanted to go when the login began; empty if this browser began none."""
+        """Return the page that the user came from; empty if this browser began no login."""
         data = self._app.framework.get_state_data(request.session, request.GET.get("state", ""))
         return str(data["target"]) if data else ""
 
     def claims(self, request: HttpRequest) -> Claims:
-        """Who has logged in, from the answer that the browser brings. Raises LoginRefused."""
+        """Return the claims about the user from the provider's answer. Raises LoginRefused."""
         with _told_as_refusals():
             self._load()
             options = {
@@ -73,7 +74,7 @@ class Provider:
             return _claims_of(self._with_user_info(token, dict(said)))
 
     def _load(self) -> None:
-        """Read what the provider says of itself, and keep to what we take."""
+        """Read the provider's metadata, restricted to the algorithms that we accept."""
         metadata = self._app.load_server_metadata()
         if metadata.get("issuer") != settings.OIDC_ISSUER:
             message = f"it calls itself {metadata.get('issuer')!r}, but OIDC_ISSUER is {settings.OIDC_ISSUER!r}"
@@ -87,7 +88,7 @@ class Provider:
             metadata[_AUTHENTICATES] = "client_secret_post"
 
     def _with_user_info(self, token: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-        """Some providers keep the ID token small and tell the rest when they are asked."""
+        """Add the claims of the userinfo endpoint, because some providers keep the ID token small."""
         wanted = (settings.OIDC_USERNAME_CLAIM, settings.OIDC_GROUPS_CLAIM)
         complete = all(_found(said, claim) is not None for claim in wanted)
         if complete or not self._app.server_metadata.get("userinfo_endpoint"):

@@ -1,4 +1,4 @@
-"""A write counts only while what its writer has read still stands, so that no edit takes back another in silence."""
+"""Preconditions of writes: a write is refused if the object changed since its writer read it."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ def etag(generation: int | str) -> str:
 
 @dataclass(frozen=True)
 class Precondition:
-    """The generations that a write is meant for. `tags` is empty for `*`: any, as long as the object is there."""
+    """The generations that a write is meant for. `tags` is empty for `*`: any generation of an existing object."""
 
     tags: frozenset[str] = frozenset()
     field: str = "If-Match"
@@ -40,7 +40,8 @@ class Precondition:
 
 
 def require_precondition(kind: str, key: str, generation: int) -> None:
-    """Raises `PreconditionRequired` for a write that would replace an object of this generation unread."""
+    """Raise `PreconditionRequired` for a write without a precondition that would replace an object of this
+    generation."""
     rule = f"{kind} {key} exists, and this would replace what others may have changed"
     remedy = f"Read it, and send its ETag with the write: If-Match: {etag(generation)}. If-Match: * replaces anything."
     error = LocatedError(0, "If-Match", None, rule, remedy, PreconditionRequired.reason)

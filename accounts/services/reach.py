@@ -1,6 +1,6 @@
-"""The clusters that a request is about, and what its user may do in each of them.
+"""The clusters of a request, and the user's rights in each of them.
 
-`?cluster=` names one cluster, several with commas between them, or `*` for all in which the user has a role.
+`?cluster=` names one cluster, several separated by commas, or `*` for all in which the user has a role.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Reach:
         return Reach(left.values(), all_readable=self._all_readable)
 
     def namespaces(self) -> dict[int, Names]:
-        """By cluster: the namespaces that may be read there."""
+        """Return the readable namespaces of each cluster."""
         return {pk: access.visible_namespaces() for pk, (_, access) in self._parts.items()}
 
     def rows(self, column: str = "", allowed: Mapping[int, Names] | None = None, *, cluster: str = "cluster") -> Q:
@@ -84,7 +84,7 @@ class Reach:
         return reduce(or_, found) if found else Q(pk__in=[])
 
     def rows_in_namespaces(self, column: str = "namespace", *, cluster: str = "cluster") -> Q:
-        """Rows in the namespaces that may be read."""
+        """Return the rows in readable namespaces."""
         return self.rows(column, self.namespaces(), cluster=cluster)
 
 

@@ -1,4 +1,4 @@
-"""Views of lists are saved, changed and deleted by their owner; nobody else sees them."""
+"""Saves, changes and deletes views of lists. Each view is visible to its owner only."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,12 +15,12 @@ MAX_VIEWS_PER_USER: Final = 200
 
 
 def views_of(user: User) -> QuerySet[SavedView]:
-    """The user's own."""
+    """Return the user's own views."""
     return SavedView.objects.filter(user=user)
 
 
 def view_of(user: User, view_id: int) -> SavedView:
-    """One of the user's own. Raises NotFound, also where it is another user's."""
+    """Return one of the user's own views. Raises NotFound, also for another user's view."""
     found = views_of(user).filter(pk=view_id).first()
     if found is None:
         raise NotFound(f"You have no saved view {view_id}.")
@@ -40,7 +40,7 @@ def save_view(user: User, page: str, name: str, search: Mapping[str, str]) -> Sa
 def change_view(
     user: User, view_id: int, changes: Mapping[str, object], precondition: Precondition | None
 ) -> SavedView:
-    """Change its name or what it shows. Raises NotFound, AlreadyExists and PreconditionFailed."""
+    """Change a view's name or query. Raises NotFound, AlreadyExists and PreconditionFailed."""
     with transaction.atomic():
         _lock(user)
         row = view_of(user, view_id)
@@ -57,7 +57,7 @@ def change_view(
 
 
 def delete_view(user: User, view_id: int, precondition: Precondition | None) -> None:
-    """Delete it. Raises NotFound and PreconditionFailed."""
+    """Delete a view. Raises NotFound and PreconditionFailed."""
     with transaction.atomic():
         _lock(user)
         row = view_of(user, view_id)

@@ -1,4 +1,4 @@
-"""What a cluster has, as its watcher found: kinds of jobs, and a Kueue that decides there."""
+"""The job kinds that a cluster serves, and a Kueue that runs there, as its watcher found them."""
 
 import logging
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 def record_served_kinds(cluster: Cluster, served: Sequence[str], missing: Sequence[str]) -> None:
-    """Notes both, and has jobs that waited for a kind told to the cluster that serves it now."""
+    """Store the served kinds, and push jobs that waited for a kind which the cluster serves now."""
     known = Cluster.objects.filter(pk=cluster.pk).values_list("served_kinds", "missing_kinds").get()
     if known == (list(served), list(missing)):
         return
@@ -23,7 +23,7 @@ def record_served_kinds(cluster: Cluster, served: Sequence[str], missing: Sequen
 
 
 def record_kueue(cluster: Cluster, holder: str, renewed_at: datetime | None, *, alive: bool) -> None:
-    """Notes when the leader of a Kueue in the cluster last renewed its lease; None: there is no such lease."""
+    """Store the time at which Kueue's leader in the cluster last renewed its lease; None: there is no lease."""
     if (cluster.kueue_holder, cluster.kueue_renewed_at, cluster.kueue_is_alive) == (holder, renewed_at, alive):
         return
     Cluster.objects.filter(pk=cluster.pk).update(kueue_holder=holder, kueue_renewed_at=renewed_at, kueue_is_alive=alive)

@@ -1,4 +1,4 @@
-"""Accounts of machines: without a password, their tokens made by cluster admins."""
+"""Service accounts: they have no password, and cluster admins create their tokens."""
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -8,7 +8,7 @@ from accounts.models import ServiceAccount
 
 
 def create_service_account(name: str, description: str = "") -> ServiceAccount:
-    """A new account, without any role. Raises AlreadyExists, also where a person has the name."""
+    """Create a service account without roles. Raises AlreadyExists, also if a user has the name."""
     with transaction.atomic():
         user, created = User.objects.get_or_create(username=name)
         if not created:
@@ -19,7 +19,7 @@ def create_service_account(name: str, description: str = "") -> ServiceAccount:
 
 
 def service_account(name: str) -> ServiceAccount:
-    """The account of that name. Raises NotFound."""
+    """Return the service account with the name. Raises NotFound."""
     row = ServiceAccount.objects.select_related("user").filter(user__username=name).first()
     if row is None:
         raise NotFound(f'service account "{name}" not found')
@@ -27,5 +27,5 @@ def service_account(name: str) -> ServiceAccount:
 
 
 def delete_service_account(name: str) -> None:
-    """The account, its tokens and its roles are gone. Raises NotFound."""
+    """Delete the service account, its tokens and its roles. Raises NotFound."""
     service_account(name).user.delete()

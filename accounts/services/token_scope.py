@@ -1,4 +1,4 @@
-"""What a token may be used for: never more than its user, often less."""
+"""The scope of a token, never wider than its user's rights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _KEPT: Final[Mapping[str, Mapping[Role, frozenset[Role]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The limits of a token. Without any, it is as good as a login."""
+    """The limits of a token. Without limits it has all of its user's rights."""
 
     level: str = TokenScope.ADMINISTER
     namespaces: frozenset[str] = frozenset()
@@ -35,15 +35,15 @@ class Scope:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the token may do all that its user may."""
+        """Whether the token has all of its user's rights."""
         return self.level == TokenScope.ADMINISTER and not self.namespaces and not self.clusters
 
     def reaches(self, cluster: str | None) -> bool:
-        """Whether the token is good in this cluster; None is every cluster."""
+        """Return whether the token is valid in this cluster; None stands for every cluster."""
         return not self.clusters or (cluster is not None and cluster in self.clusters)
 
     def roles(self, roles: Mapping[str, frozenset[Role]]) -> dict[str, frozenset[Role]]:
-        """What the token leaves of its user's roles."""
+        """Return the user's roles within the token's scope."""
         found: dict[str, frozenset[Role]] = {}
         for namespace, held in self._in_namespaces(roles).items():
             kept = held
@@ -66,6 +66,6 @@ WHOLE: Final = Scope()
 
 
 def scope_of(user: Any) -> Scope:
-    """The scope of the token that this request came with; a session's is whole."""
+    """Return the scope of the request's token. A session has no limits."""
     found = getattr(user, "token_scope", WHOLE)
     return found if isinstance(found, Scope) else WHOLE

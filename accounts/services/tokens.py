@@ -1,4 +1,4 @@
-"""Tokens are made, listed and revoked by their owner, and end with the account and the password of their making."""
+"""Creates, lists and revokes users' tokens. They end when the account is deactivated or its password changes."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -46,7 +46,7 @@ def create_token(
 
 
 def scope_of_token(token: AuthToken) -> Scope:
-    """What the token may be used for."""
+    """Return the scope of the token."""
     row = TokenDetails.objects.filter(token_id=token.pk).values("scope", "namespaces", "clusters").first()
     if row is None:
         return WHOLE
@@ -72,13 +72,13 @@ def _good_tokens(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails
 
 
 def note_use(token: AuthToken, now: datetime) -> None:
-    """Remember that the token was used, to the minute: a tool that asks often writes seldom."""
+    """Record the use of the token, at most once a minute, so that a busy tool causes few writes."""
     unnoted = Q(last_used=None) | Q(last_used__lte=now - _USE_IS_NOTED_EVERY)
     TokenDetails.objects.filter(unnoted, token_id=token.pk).update(last_used=now)
 
 
 def tokens_of(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails, Any]:
-    """The user's tokens that are still good: id, name, created, expiry and last use."""
+    """Return the user's valid tokens: id, name, creation, expiry and last use."""
     found = _good_tokens(user, now)
     return found.values(
         "id",
@@ -93,7 +93,7 @@ def tokens_of(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails, A
 
 
 def token_name(token: AuthToken) -> str:
-    """What its owner calls it; without a name, its id."""
+    """Return the token's name, or its id if it has none."""
     details = TokenDetails.objects.filter(token=token).first()
     return str(details) if details else ""
 
@@ -106,12 +106,12 @@ def revoke_token(user: AbstractBaseUser, token_id: UUID) -> None:
 
 
 def revoke_tokens(user: AbstractBaseUser) -> None:
-    """All tokens of the user are void."""
+    """Revoke all tokens of the user."""
     AuthToken.objects.filter(user_id=user.pk).delete()
 
 
 class RevokeTokens:
-    """Among the password validators, as Django tells these of every change of a password, wherever it is made."""
+    """Revokes tokens when a password changes. It is a password validator because Django calls these at every change."""
 
     def validate(self, password: str, user: AbstractBaseUser | None = None) -> None:
         """Any password will do."""

@@ -1,4 +1,4 @@
-"""Users as admins manage them: local accounts are made here, all can be switched off and put into groups."""
+"""Creates local users, deactivates users and sets their groups, for admins."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,12 +14,12 @@ from scheduling.manifest import LocatedError, MistakeReason
 
 
 def users() -> QuerySet[User]:
-    """Everybody, machines included, with what `users/` shows of them."""
+    """Return all users, service accounts included, with the fields of `users/`."""
     return User.objects.prefetch_related("groups", "external_identities").select_related("service_account")
 
 
 def user_named(name: str) -> User:
-    """The user. Raises NotFound."""
+    """Return the user with the name. Raises NotFound."""
     found = users().filter(username=name).first()
     if found is None:
         raise NotFound(f'user "{name}" not found')
@@ -27,7 +27,7 @@ def user_named(name: str) -> User:
 
 
 def create_user(name: str, password: str, email: str = "") -> User:
-    """A local account, without any role. Raises AlreadyExists, and InvalidRequest for a name or a password."""
+    """Create a local user without roles. Raises AlreadyExists, and InvalidRequest for an invalid name or password."""
     user = User(username=User.normalize_username(name), email=email)
     try:
         User._meta.get_field("username").clean(user.username, user)
@@ -46,9 +46,9 @@ def create_user(name: str, password: str, email: str = "") -> User:
 
 @transaction.atomic
 def change_user(actor: User, name: str, changes: dict[str, Any]) -> User:
-    """Switch an account off or on, give it a new password, or put it into exactly these groups.
+    """Activate or deactivate a user, set a new password, or replace the user's groups.
 
-    Superusers are changed by superusers alone, and nobody switches themselves off. Raises NotFound, NotPermitted and
+    Only superusers change superusers, and users cannot deactivate themselves. Raises NotFound, NotPermitted and
     InvalidRequest.
     """
     user = User.objects.select_for_update().filter(username=name).first()

@@ -1,4 +1,4 @@
-"""Whether a watcher lives: a key in Redis that it renews and that expires."""
+"""Heartbeats of watchers: keys in Redis that a watcher renews and that expire."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _last_event: Final[dict[str, str]] = {}
 
 
 def watcher_key(cluster: str) -> str:
-    """The key: {"last_event_at": RFC 3339 or null}; not there: no watcher lives."""
+    """Return the key of a watcher's heartbeat. Its value is {"last_event_at": RFC 3339 or null}; it is absent if no
+    watcher runs."""
     return f"kueueweb:watcher:{cluster}"
 
 
 def beat(cluster: str, now: float, heard: bool) -> None:
-    """Says that the watcher of a cluster lives, and whether it has just heard of it. Never raises."""
+    """Renew the heartbeat of a cluster's watcher, with the time of its last event. Never raises."""
     if heard:
         _last_event[cluster] = rfc3339(now)
     try:
@@ -38,19 +39,19 @@ def beat(cluster: str, now: float, heard: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WatcherHealth:
-    """Whether a watcher lives, and when it last heard of its cluster (RFC 3339, None: not yet)."""
+    """Whether a watcher is alive, and the time of its last event (RFC 3339, None: none yet)."""
 
     alive: bool
     last_event_at: str | None
 
 
 def watcher_health(cluster: str) -> WatcherHealth:
-    """What the last heartbeat said; not alive, too, where Redis does not answer."""
+    """Return the last heartbeat; not alive if Redis does not answer."""
     return watchers_health([cluster])[cluster]
 
 
 def watchers_health(clusters: Sequence[str]) -> dict[str, WatcherHealth]:
-    """The same of several clusters, in one question to Redis."""
+    """Return the last heartbeats of several clusters, with one query to Redis."""
     silent = dict.fromkeys(clusters, WatcherHealth(False, None))
     if not clusters:
         return silent

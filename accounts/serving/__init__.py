@@ -1,1 +1,1 @@
-"""How our servers hold connections and bodies within limits: the web process and those that the cluster asks."""
+"""Limits on connections and request bodies, for the web process and the servers that a cluster calls."""

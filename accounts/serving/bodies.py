@@ -21,7 +21,7 @@ class Disconnected(Exception):
 
 
 class Refused(Exception):
-    """A body that is not read to its end. `status` and `reason` for the answer, the message for people."""
+    """A body that is refused. `status` and `reason` are for the answer, the message is for the user."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 async def shows_credentials(headers: Headers) -> bool:
-    """Whether the request shows a token or a session; whether they are right is found out once it has been read."""
+    """Return whether the request has a token or a session. They are checked after the body has been read."""
     return any(name == b"authorization" or (name == b"cookie" and b"sessionid=" in value) for name, value in headers)
 
 
@@ -54,7 +54,8 @@ class BodyReader:
     _held_by: Counter[str] = field(default_factory=Counter)
 
     async def read(self, receive: Receive, headers: Headers, address: str = "") -> bytes:
-        """The whole body, which counts as held until `release`. Raises Refused or Disconnected, and then holds none."""
+        """Read the whole body. It counts as held until `release`. Raises Refused or Disconnected, and then holds
+        nothing."""
         body = bytearray()
         try:
             await self._fill(body, receive, headers, address)
@@ -64,7 +65,7 @@ class BodyReader:
         return bytes(body)
 
     def release(self, body: bytes, address: str = "") -> None:
-        """The body is not needed any more."""
+        """Stop counting the body as held."""
         self._release(len(body), address)
 
     def _release(self, count: int, address: str) -> None:

@@ -1,6 +1,6 @@
-"""Connections within limits: how many an address may hold, how long it may take over a request's head or our answer.
+"""Limits on connections: their number per address, and the time for a request's head and for reading our answer.
 
-Uvicorn waits for a request's head for ever, and for a reader of its answer likewise.
+Uvicorn itself waits for both without a limit.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _REFUSAL_BODY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections an address may hold; the proxies that we trust may hold any number."""
+    """The number of connections that an address may hold. Trusted proxies have no limit."""
 
     per_address: int
     proxies: tuple[IPv4Network | IPv6Network, ...] = ()
@@ -43,7 +43,7 @@ def networks(texts: list[str]) -> tuple[IPv4Network | IPv6Network, ...]:
 
 
 class _LimitedProtocol(HttpToolsProtocol):
-    """One connection. Those of a class made by `limited_protocol` count together."""
+    """One connection. Connections of one class made by `limited_protocol` are counted together."""
 
     limits: ClassVar[ConnectionLimits]
     held: ClassVar[Counter[str]]
@@ -129,6 +129,6 @@ def limited_protocol(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
 
 
 def limited_address(text: str, limits: ConnectionLimits) -> str:
-    """What a peer's connections are counted under; empty for a trusted proxy."""
+    """Return the address under which a peer's connections are counted; empty for a trusted proxy."""
     address = ip_address(text)
     return "" if any(address in network for network in limits.proxies) else counted_address(text)

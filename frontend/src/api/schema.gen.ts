@@ -68,8 +68,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Changes, logins and refused attempts, the newest first: of these clusters, and what belongs to none
-         * @description Changes, logins and refused attempts, the newest first: of these clusters, and what belongs to none.
+         * List changes, logins and refused requests, newest first
+         * @description List changes, logins and refused requests, newest first. Records without a cluster are included.
          */
         get: operations["audit_list"];
         put?: never;
@@ -88,8 +88,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The same as a file, with the same filters, however many lines there are
-         * @description The same as a file, with the same filters, however many lines there are.
+         * Export every record that matches the filters as a file
+         * @description Export every record that matches the filters as a file.
          */
         get: operations["audit_export"];
         put?: never;
@@ -110,8 +110,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask for a login: show the person the code and the address, and fetch the token meanwhile
-         * @description Ask for a login: show the person the code and the address, and fetch the token meanwhile.
+         * Start a login
+         * @description Start a login. Show the user the code and the address, and poll for the token.
          */
         post: operations["auth_device"];
         delete?: never;
@@ -128,14 +128,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which command line asks with this code
-         * @description Which command line asks with this code.
+         * Show the command line that waits with this code
+         * @description Show the command line that waits with this code.
          */
         get: operations["auth_device_retrieve"];
         put?: never;
         /**
-         * Give it a token of yours, or refuse
-         * @description Give it a token of yours, or refuse.
+         * Confirm or refuse
+         * @description Confirm or refuse. The command line gets a token of yours if you confirm.
          */
         post: operations["auth_device_answer"];
         delete?: never;
@@ -154,8 +154,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628
-         * @description The token, once the person has said yes; until then, and after a no, 400 with the `error` of RFC 8628.
+         * Return the token once the user has confirmed
+         * @description Return the token once the user has confirmed. Until then, and after a refusal, answer 400 with the `error`
+         *     of RFC 8628.
          */
         post: operations["auth_device_token"];
         delete?: never;
@@ -1738,8 +1739,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Your saved views, by page and name
-         * @description Your saved views, by page and name.
+         * List your saved views by page and name
+         * @description List your saved views by page and name.
          */
         get: operations["saved_views_list"];
         put?: never;
@@ -1762,8 +1763,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One of your saved views
-         * @description One of your saved views.
+         * Get one of your saved views
+         * @description Get one of your saved views.
          */
         get: operations["saved_views_retrieve"];
         put?: never;
@@ -1776,8 +1777,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Give it another name, or have it show something else
-         * @description Give it another name, or have it show something else.
+         * Rename one of your saved views, or change its query
+         * @description Rename one of your saved views, or change its query.
          */
         patch: operations["saved_views_update"];
         trace?: never;
@@ -1830,14 +1831,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The accounts of machines, by name
-         * @description The accounts of machines, by name.
+         * List service accounts by name
+         * @description List service accounts by name.
          */
         get: operations["service_accounts_list"];
         put?: never;
         /**
-         * Make an account without a password and without roles
-         * @description Make an account without a password and without roles.
+         * Create a service account
+         * @description Create a service account. It has no password and no roles.
          */
         post: operations["service_accounts_create"];
         delete?: never;
@@ -1857,8 +1858,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete the account, its tokens and its roles
-         * @description Delete the account, its tokens and its roles.
+         * Delete the service account, its tokens and its roles
+         * @description Delete the service account, its tokens and its roles.
          */
         delete: operations["service_accounts_delete"];
         options?: never;
@@ -1874,14 +1875,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Its tokens, the newest first
-         * @description Its tokens, the newest first.
+         * List the service account's tokens, newest first
+         * @description List the service account's tokens, newest first.
          */
         get: operations["service_account_tokens_list"];
         put?: never;
         /**
-         * Make a token for it
-         * @description Make a token for it.
+         * Create a token for the service account
+         * @description Create a token for the service account.
          */
         post: operations["service_account_tokens_create"];
         delete?: never;
@@ -1901,8 +1902,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Revoke one of its tokens
-         * @description Revoke one of its tokens.
+         * Revoke one of the service account's tokens
+         * @description Revoke one of the service account's tokens.
          */
         delete: operations["service_account_tokens_revoke"];
         options?: never;
@@ -1918,8 +1919,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is logged in, their roles and the clusters
-         * @description Who is logged in, their roles and the clusters.
+         * Get the user, their roles and the clusters
+         * @description Get the user, their roles and the clusters.
          */
         get: operations["session_retrieve"];
         put?: never;
@@ -2723,7 +2724,7 @@ export interface components {
             name: string;
             message: string;
         };
-        /** @description Who did what to which object, when and from where. */
+        /** @description An audit record: the user, the action, the object, the time and the origin. */
         AuditRecord: {
             id: number;
             /** Format: date-time */
@@ -2988,7 +2989,7 @@ export interface components {
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
         };
-        /** @description A cluster that can be looked at. */
+        /** @description A cluster that the user may see. */
         ClusterSummary: {
             name: string;
             mode: components["schemas"]["ModeEnum"];
@@ -3226,11 +3227,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
-        /** @description Yes or no. */
+        /** @description The user's answer: confirm or refuse. */
         DeviceAnswerRequest: {
             allow: boolean;
         };
-        /** @description Which token is asked for; the person sees it before they confirm. */
+        /** @description The token that a command line asks for. The user sees it before they confirm. */
         DeviceAskRequest: {
             /**
              * @description What the token will be called.
@@ -3260,11 +3261,11 @@ export interface components {
          * @enum {string}
          */
         DeviceBindingEnum: "bind" | "pin";
-        /** @description The code that only the command knows. */
+        /** @description The secret code by which a command line polls. */
         DeviceCodeRequest: {
             device_code: string;
         };
-        /** @description What the command shows, and what it asks with. */
+        /** @description The code and address to show to the user, and the code to poll with. */
         DeviceCodes: {
             /** @description For the command alone. */
             device_code: string;
@@ -3277,7 +3278,7 @@ export interface components {
             /** @description Seconds between two questions. */
             interval: number;
         };
-        /** @description The command line that asks. */
+        /** @description The command line that asks for a token. */
         DeviceRequest: {
             user_code: string;
             /** @description What the token will be called. */
@@ -5026,7 +5027,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A view of a list: the query of its page's address, under a name. */
+        /** @description A saved view of a list: a name, and the query string of the page. */
         PatchedSavedViewRequest: {
             page?: components["schemas"]["PageEnum"];
             name?: string;
@@ -5813,7 +5814,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A role; without a namespace or cluster it holds in all of them. */
+        /** @description A role. Without a namespace or a cluster it applies to all of them. */
         Role: {
             role: components["schemas"]["RoleRoleEnum"];
             namespace: string | null;
@@ -5992,7 +5993,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A view of a list: the query of its page's address, under a name. */
+        /** @description A saved view of a list: a name, and the query string of the page. */
         SavedView: {
             readonly id: number;
             page: components["schemas"]["PageEnum"];
@@ -6006,7 +6007,7 @@ export interface components {
             /** Format: date-time */
             readonly updated_at: string;
         };
-        /** @description A view of a list: the query of its page's address, under a name. */
+        /** @description A saved view of a list: a name, and the query string of the page. */
         SavedViewRequest: {
             page: components["schemas"]["PageEnum"];
             name: string;
@@ -6072,7 +6073,7 @@ export interface components {
              */
             retry_at: string | null;
         };
-        /** @description A machine's account. Its roles are bound as those of a user of this name. */
+        /** @description A service account. Its roles are bound to its name, as a user's are. */
         ServiceAccount: {
             name: string;
             /** @default  */
@@ -6080,13 +6081,13 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description A machine's account. Its roles are bound as those of a user of this name. */
+        /** @description A service account. Its roles are bound to its name, as a user's are. */
         ServiceAccountRequest: {
             name: string;
             /** @default  */
             description: string;
         };
-        /** @description Who is asking, and what they may look at. */
+        /** @description The user of the session, and the clusters that they may see. */
         Session: {
             authenticated: boolean;
             user: components["schemas"]["User"] | null;
@@ -6352,7 +6353,7 @@ export interface components {
             weighted_share: number | "Infinity";
             usage: components["schemas"]["Cell"][];
         };
-        /** @description Who is logged in. */
+        /** @description The user who is logged in. */
         User: {
             username: string;
             /** @description In the cluster that `?cluster=` names. */
