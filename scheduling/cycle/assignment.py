@@ -42,9 +42,9 @@ class RefusalKind(IntEnum):
     NAMESPACE_QUOTA = 6
     """The namespace's ResourceQuota does not leave enough devices."""
     NO_TOPOLOGY = 7
+    """A pod set needs exactly one flavor with a topology, and got none or several."""
     NODES = 8
     """No node takes pods that ask for no devices."""
-    """A pod set needs exactly one flavor with a topology, and got none or several."""
 
 
 class Refusal(NamedTuple):

@@ -41,7 +41,7 @@ def filtering(request: DeviceRequest, rules: FitRules, constraints: DeviceConstr
 
 
 def ignores_filters(request: DeviceRequest, rules: FitRules) -> bool:
-    """Whether UUID lists and `mutex` are ignored. HAMi ignores them for requests of several Neuron devices."""
+    """Return whether UUID lists and `mutex` are ignored. HAMi ignores them for requests of several Neuron devices."""
     return rules.as_hami and rules.kind is FitKind.AWS_NEURON and request.count > 1
 
 
@@ -348,7 +348,7 @@ class DeviceTable:
         return np.maximum(room, 0)
 
     def is_overfull(self, node: str) -> bool:
-        """Whether more is used of a node than it has, devices aside. True for an unknown node."""
+        """Return whether more is used of a node than it has, devices aside. True for an unknown node."""
         row = self.rows.get(node)
         return row is None or bool((self.free[:, row] < 0).any())
 

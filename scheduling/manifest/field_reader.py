@@ -48,7 +48,7 @@ class FieldReader:
         self.report.warn(self.at(key), text)
 
     def has(self, key: str) -> bool:
-        """Whether the field is present and not null."""
+        """Return whether the field is present and not null."""
         return self.content.get(key) is not None
 
     def take(self, key: str) -> Any:
@@ -61,7 +61,7 @@ class FieldReader:
         self._read.update(keys)
 
     def require(self, key: str, remedy: str = "") -> bool:
-        """Whether the field is present; otherwise "Required value" is reported."""
+        """Return whether the field is present; otherwise "Required value" is reported."""
         if self.has(key):
             return True
         self._read.add(key)

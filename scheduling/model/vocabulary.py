@@ -79,9 +79,9 @@ class EvictionReason(StrEnum):
     DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
     """Beyond Kueue: admitted on quota alone before any device was known, and now devices are known."""
     DRAINED = "Drained"
-    """Beyond Kueue: an operator drains a node or a device of it."""
+    """Beyond Kueue: an operator drains one of its nodes or devices."""
     REQUEUE_REQUESTED = "RequeueRequested"
-    """Beyond Kueue: somebody asked for it to stop and to wait again."""
+    """Beyond Kueue: a user asked the workload to stop and to wait again."""
 
 
 class PreemptionReason(StrEnum):

@@ -148,7 +148,7 @@ def _is_queueable(info: WorkloadInfo) -> bool:
 
 
 def _lost_a_node(info: WorkloadInfo) -> bool:
-    """Whether pods of a running workload may be moved away from a failed node."""
+    """Return whether pods of a running workload may be moved away from a failed node."""
     workload = info.workload
     moves = bool(workload.unhealthy_nodes and info.topology_usage) and not workload.single_pod
     return moves and info.admitted and not info.evicted
@@ -161,7 +161,7 @@ def _replicas(placement: Placement | None) -> set[tuple[str, int]]:
 
 
 def is_queueable(workload: Workload) -> bool:
-    """Whether the workload's own status allows it to be queued."""
+    """Return whether the workload's own status allows it to be queued."""
     if not workload.active or workload.admission_gates or workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
         return False
     reserved = workload.condition(ConditionType.QUOTA_RESERVED)
@@ -190,7 +190,7 @@ def topology_flavor(assignment: PodSetAssignment, topologies: Collection[str]) -
 
 
 def _remaining(info: WorkloadInfo, assignment: PodSetAssignment) -> int:
-    """How many pods of an assignment are charged: the pods that may still run, at most the number admitted.
+    """Return how many pods of an assignment are charged: the pods that may still run, at most the number admitted.
 
     Pods that were reclaimed before the admission are not part of its count; pods reclaimed later are.
     """
@@ -213,8 +213,8 @@ def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSet
 
 
 def _waits_for_a_cycle(info: WorkloadInfo) -> bool:
-    """Whether the scheduler's verdict is the one in the workload's status: a queue that is held, or a gate, goes
-    before."""
+    """Return whether the scheduler's verdict is the one in the workload's status: a queue that is held, or a gate,
+    goes before."""
     told = info.workload.condition(ConditionType.QUOTA_RESERVED)
     return told is None or is_of_the_scheduler(told)
 

@@ -24,8 +24,8 @@ class FlavorMatcher:
         self._answers.clear()
 
     def needs_topology(self, cq: ClusterQueueState, pod_set: PodSetRequests) -> bool:
-        """Whether the pods must be placed in a topology: they ask for one, or all flavors of the ClusterQueue have
-        one."""
+        """Return whether the pods must be placed in a topology: they ask for one, or all flavors of the ClusterQueue
+        have one."""
         request = pod_set.pod_set.topology_request
         return cq.topology_only or (request is not None and request.asks_for_topology)
 
@@ -36,7 +36,7 @@ class FlavorMatcher:
     def mismatch(
         self, cq: ClusterQueueState, pod_set: PodSetRequests, group: GroupState, slot: FlavorSlot
     ) -> str | None:
-        """Why the flavor's nodes do not accept these pods (topology, taint, selector or affinity), or None."""
+        """Return why the flavor's nodes do not accept these pods (topology, taint, selector or affinity), or None."""
         if slot.flavor is None:
             return f"flavor {slot.name} does not exist"
         problem = self._topology_mismatch(cq, pod_set, group, slot)

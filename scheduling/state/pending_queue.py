@@ -44,7 +44,7 @@ class EqualWorkloads:
         self.untold: dict[str, Verdict] = {}
 
     def is_member(self, item: QueueItem) -> bool:
-        """Whether an item of the heap belongs to a current member, rather than being stale."""
+        """Return whether an item of the heap belongs to a current member, rather than being stale."""
         info = item[2]
         return info.bucket is self and info.ticket == item[1]
 
@@ -460,6 +460,6 @@ def _is_active(item: QueueItem) -> bool:
 
 
 def _is_first(item: QueueItem) -> bool:
-    """Whether an item is active and the first of its bucket. A heap needs only such items."""
+    """Return whether an item is active and the first of its bucket. A heap needs only such items."""
     bucket = item[2].bucket
     return bucket is not None and _is_active(item) and bucket.heap[0][1] == item[1]

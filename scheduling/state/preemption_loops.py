@@ -104,7 +104,7 @@ class PreemptionLoopGuard:
 
 
 def is_news(before: Workload, after: Workload) -> bool:
-    """Whether the workload's owner or the cluster changed something. Our own decisions do not count."""
+    """Return whether the workload's owner or the cluster changed something. Our own decisions do not count."""
     return _news_fields(before) != _news_fields(after)
 
 

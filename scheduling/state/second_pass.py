@@ -36,7 +36,7 @@ class SecondPass(NamedTuple):
     failures: int = 0
 
     def is_due(self, now: float) -> bool:
-        """Whether it is its turn; not while it is told to stop."""
+        """Return whether it is its turn; not while it is told to stop."""
         return self.due <= now and not self.info.evicted
 
     def again(self, now: float) -> SecondPass:
@@ -51,7 +51,7 @@ def first_attempt(info: WorkloadInfo, now: float) -> SecondPass:
 
 
 def waits_for_topology(workload: Workload) -> bool:
-    """Whether all that a workload lacks is the topology that was delayed for its checks."""
+    """Return whether all that a workload lacks is the topology that was delayed for its checks."""
     if any(map(workload.is_true, (ConditionType.ADMITTED, ConditionType.EVICTED))):
         return False
     if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):
@@ -60,14 +60,14 @@ def waits_for_topology(workload: Workload) -> bool:
 
 
 def is_delayed(workload: Workload) -> bool:
-    """Whether pods of a workload that holds quota are still to be placed."""
+    """Return whether pods of a workload that holds quota are still to be placed."""
     assignments = workload.admission.pod_set_assignments if workload.admission is not None else ()
     return any(assignment.delayed_topology_request == PENDING for assignment in assignments)
 
 
 def is_delayed_in(queue: ClusterQueue, checks: Mapping[str, AdmissionCheck], flavor: str) -> bool:
-    """Whether pods in the flavor are placed only after the ClusterQueue's admission checks: with MultiKueue in any
-    flavor, with a ProvisioningRequest in those that it is made for."""
+    """Return whether pods in the flavor are placed only after the ClusterQueue's admission checks: with MultiKueue
+    in any flavor, with a ProvisioningRequest in those that it is made for."""
     for rule in queue.admission_checks:
         controller = checks[rule.name].controller_name if rule.name in checks else ""
         if controller == MULTIKUEUE:

@@ -491,13 +491,13 @@ class State:
             self.ready[cq.name] = cq
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
-        """Whether the ClusterQueue selects the workload's namespace."""
+        """Return whether the ClusterQueue selects the workload's namespace."""
         labels = self.namespaces.get(info.workload.namespace)
         selector = cq.spec.namespace_selector
         return labels is not None and selector is not None and selector.matches(labels)
 
     def selects_namespace(self, cq: ClusterQueueState, namespace: str) -> bool:
-        """Whether the ClusterQueue selects the namespace. An unknown namespace is never selected."""
+        """Return whether the ClusterQueue selects the namespace. An unknown namespace is never selected."""
         labels = self.namespaces.get(namespace)
         selector = cq.spec.namespace_selector
         return labels is not None and selector is not None and selector.matches(labels)

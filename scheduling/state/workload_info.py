@@ -123,7 +123,7 @@ class LastAssignment:
         self.tried = tried
 
     def is_outdated(self, cycle: int, generation: int) -> bool:
-        """Whether the flavor search must start over. (A workload with another hash has no last assignment.)"""
+        """Return whether the flavor search must start over. (A workload with another hash has no last assignment.)"""
         return cycle - self.cycle > 1 and generation > self.generation
 
     @property
@@ -319,7 +319,7 @@ class WorkloadInfo:
             setattr(self, name, value)
 
     def backoff_expired(self, now: float) -> bool:
-        """Whether it may be queued: Requeued is not False, and `requeueAt` has passed."""
+        """Return whether it may be queued: Requeued is not False, and `requeueAt` has passed."""
         return not self.requeued_false and (self.requeue_at is None or now >= self.requeue_at)
 
     def exceeded_limit(self) -> str | None:
@@ -344,7 +344,7 @@ class WorkloadInfo:
         self.placement = stated
 
     def can_be_reduced(self) -> bool:
-        """Whether some pod set may be admitted with fewer pods (partial admission)."""
+        """Return whether some pod set may be admitted with fewer pods (partial admission)."""
         return any(ps.min_count is not None and ps.min_count < ps.count for ps in self.pod_sets)
 
     @property

@@ -46,7 +46,8 @@ LeafFilter = Callable[[int], bool]
 
 
 def pods_that_fit(requests: PodRequests, free: Mapping[str, int], used: Mapping[str, int]) -> int:
-    """How many pods the leaf has room for. A resource that it does not list counts as 0; overuse counts as no room."""
+    """Return how many pods the leaf has room for. A resource that it does not list counts as 0; overuse counts as no
+    room."""
     fewest = -1
     for resource, amount in requests:
         count = (free.get(resource, 0) - used.get(resource, 0)) // amount

@@ -58,11 +58,11 @@ class TopologyFlavor:
     def is_defined_by(
         self, topology: Topology, node_labels: Mapping[str, str], tolerations: Sequence[Toleration]
     ) -> bool:
-        """Whether topology, node labels and tolerations are the flavor's present ones."""
+        """Return whether topology, node labels and tolerations are the flavor's present ones."""
         return (self.topology, self.node_labels, self.tolerations) == (topology, dict(node_labels), tuple(tolerations))
 
     def level_problem(self, request: TopologyRequest | None) -> str | None:
-        """Why the flavor's topology cannot serve the request (a level that it lacks), or None."""
+        """Return why the flavor's topology cannot serve the request (a level that it lacks), or None."""
         return level_problem(self.topology, request)
 
     def add_usage(self, usage: TopologyUsage) -> None:
@@ -74,7 +74,7 @@ class TopologyFlavor:
         self.usage.remove(usage)
 
     def fits(self, usages: Iterable[TopologyUsage]) -> bool:
-        """Whether each (pod set, domain) entry, taken alone and without `pods`, has room in its leaf."""
+        """Return whether each (pod set, domain) entry, taken alone and without `pods`, has room in its leaf."""
         for usage in usages:
             requests = tuple((resource, amount) for resource, amount in usage.requests.items() if amount > 0)
             for domain in usage.domains:
@@ -163,7 +163,7 @@ class TopologyFlavor:
         return TopologyAssignment(kept.levels, tuple(TopologyDomain(leaf, counts[leaf]) for leaf in leaves))
 
     def exclusions(self, request: PodSetTopologyRequest) -> dict[str, int]:
-        """Why leaves take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,
+        """Return why leaves take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,
         `affinity`, or `resource NAME` for the first resource that lacks room for one pod."""
         selection = Selection.of(request, self.tolerations) if self.topology.ends_with_hostname else None
         return self.leaves.exclusions(pod_requests(request), selection)

@@ -44,7 +44,7 @@ class Selection:
         )
 
     def exclusion(self, node: Node) -> str | None:
-        """Why the pod may not use the node (`taint KEY`, `nodeSelector`, `affinity`), or None."""
+        """Return why the pod may not use the node (`taint KEY`, `nodeSelector`, `affinity`), or None."""
         taint = untolerated_taint(node.taints, self.tolerations)
         if taint is not None:
             return f"taint {taint.key}"
@@ -146,7 +146,7 @@ class TopologyLeaves:
         return self._count(shape, lambda leaf: leaf in inside and self._usable(selection, leaf))
 
     def exclusions(self, requests: PodRequests, selection: Selection | None) -> dict[str, int]:
-        """Why leaves can take none of the pods, as reason -> number of leaves."""
+        """Return why leaves can take none of the pods, as reason -> number of leaves."""
         reasons: Counter[str] = Counter()
         for number, key in enumerate(self.tree.leaf_keys):
             reason = self._exclusion(selection, number) if selection is not None else None

@@ -63,7 +63,8 @@ def parse(expression: str) -> Tree:
 
 
 def extent(tree: Tree) -> tuple[int, int]:
-    """How many nodes a tree has, and how deep it is. It does not call itself: the tree may be too deep for that."""
+    """Return how many nodes a tree has, and how deep it is. It does not call itself: the tree may be too deep for
+    that."""
     nodes = deepest = 0
     waiting: list[tuple[Any, int]] = [(tree, 1)]
     while waiting:

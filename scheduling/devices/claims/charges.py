@@ -72,7 +72,7 @@ NOTHING: Final = ClaimCharge()
 
 
 def uses_claims(template: PodTemplate) -> bool:
-    """Whether the pods name claims or templates of claims."""
+    """Return whether the pods name claims or templates of claims."""
     return bool((template.manifest.get("spec") or {}).get("resourceClaims"))
 
 
@@ -114,7 +114,7 @@ class ClaimRules:
         return found
 
     def concerns(self, pod_sets: Sequence[PodSet]) -> bool:
-        """Whether the pods name claims, or extended resources that a class serves."""
+        """Return whether the pods name claims, or extended resources that a class serves."""
         return any(uses_claims(each.template) or self._served_by(each.template) for each in pod_sets)
 
     def templates_of(self, namespace: str, pod_sets: Sequence[PodSet]) -> set[str]:

@@ -112,14 +112,14 @@ class DevicePlaces:
         )
 
     def allocatable(self, node: str) -> dict[str, int]:
-        """How many devices of each kind the node has, by resource."""
+        """Return how many devices of each kind the node has, by resource."""
         return {
             kind.resource: sum(self._most(place, devices) for place, devices in by_node.get(node, {}).items())
             for kind, by_node in sorted(self._of_kind.items())
         }
 
     def taken(self, node: str) -> dict[str, int]:
-        """How many of these devices cannot be had, because claims of others hold them or what they share."""
+        """Return how many of these devices cannot be had, because claims of others hold them or what they share."""
         held = self._objects.taken
         if not held:
             return {}
@@ -137,8 +137,8 @@ class DevicePlaces:
         return {kind.resource: count} | {other.resource: count * number for other, number in others}
 
     def _most(self, place: Place, devices: list[PublishedDevice], taken: Collection[DeviceId] = ()) -> int:
-        """How many of the devices of a place can be taken at once, if the largest are taken first: whoever allocates
-        may choose those."""
+        """Return how many of the devices of a place can be taken at once, if the largest are taken first: whoever
+        allocates may choose those."""
         if place not in self._counters:
             return sum(device.id not in taken for device in devices)
         left = dict(self._counters[place])

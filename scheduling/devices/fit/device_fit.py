@@ -51,10 +51,10 @@ class RequestRefusal:
 
 
 def of_vendor(device: Device, word: str, by_model: bool) -> bool:
-    """Whether a device belongs to the vendor.
+    """Return whether a device belongs to the vendor.
 
-    With `by_model` the vendor's common word is searched in the device's type, as HAMi does. NVIDIA registers the
-    model name as the type; other vendors register the word.
+    With `by_model` the vendor's common word is searched in the device's type, as HAMi does. NVIDIA registers the model
+    name as the type; other vendors register the word.
     """
     if not by_model:
         return device.vendor == word
@@ -62,7 +62,8 @@ def of_vendor(device: Device, word: str, by_model: bool) -> bool:
 
 
 def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
-    """Whether the model is allowed by the wanted and unwanted types (substrings, case ignored) and the wanted mode."""
+    """Return whether the model is allowed by the wanted and unwanted types (substrings, case ignored) and the wanted
+    mode."""
     model = device.type.lower()
     if constraints.use_types and not any(word.lower() in model for word in constraints.use_types):
         return False
@@ -72,7 +73,7 @@ def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
 
 
 def matches_uuid(uuid: str, constraints: DeviceConstraints) -> bool:
-    """Whether the UUID is allowed by the wanted and unwanted UUIDs."""
+    """Return whether the UUID is allowed by the wanted and unwanted UUIDs."""
     return (not constraints.use_uuids or uuid in constraints.use_uuids) and uuid not in constraints.nouse_uuids
 
 
@@ -95,11 +96,11 @@ class DeviceFit:
         return self.rules.numa_bind and self.constraints.numa_bind
 
     def may_repeat(self, states: Sequence[DeviceState]) -> bool:
-        """Whether a device may serve the request several times."""
+        """Return whether a device may serve the request several times."""
         return False
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Whether `choose` selects among all fitting devices, instead of taking the first ones in order."""
+        """Return whether `choose` selects among all fitting devices, instead of taking the first ones in order."""
         return False
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
@@ -210,7 +211,7 @@ class DeviceFit:
         return None
 
     def occupied(self, state: DeviceState) -> bool:
-        """Whether a device counts as in use for the policy `mutex`."""
+        """Return whether a device counts as in use for the policy `mutex`."""
         return state.used_slots > 0
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
@@ -230,7 +231,7 @@ class DeviceFit:
         return None
 
     def with_the_pod(self, uuid: str) -> bool:
-        """Whether the pod has no device of the vendor other than this one."""
+        """Return whether the pod has no device of the vendor other than this one."""
         return all(part.uuid == uuid for part in self.taken if part.vendor == self.request.vendor)
 
     def _within_quota(self, memory: int, cores: int) -> bool:

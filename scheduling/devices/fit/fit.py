@@ -106,7 +106,7 @@ def _score(states: Sequence[DeviceState], requests: Sequence[DeviceRequest], con
 
 
 def _scored(device: Device, request: DeviceRequest, context: FitContext) -> bool:
-    """Whether a device's score includes the request.
+    """Return whether a device's score includes the request.
 
     HAMi searches the vendor's word in the device's type. NVIDIA registers the model there, so only its usage counts.
     """

@@ -105,7 +105,7 @@ class _Sorter(Generic[T]):
             left, right = left + 1, right - 1
 
     def _mend(self, low: int, high: int) -> bool:
-        """Whether the range is sorted, after at most five corrections in a long one."""
+        """Return whether the range is sorted, after at most five corrections in a long one."""
         place = low + 1
         for _ in range(5):
             while place < high and not self._before(place, place - 1):

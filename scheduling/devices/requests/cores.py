@@ -37,7 +37,7 @@ def devices_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers
 
 
 def slices_by_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Integers | None:
-    """How many slices of the request fit the devices' cores; None if it requests no cores."""
+    """Return how many slices of the request fit the devices' cores; None if it requests no cores."""
     if not _percentage(request):
         return None
     slices: Integers

@@ -58,7 +58,7 @@ class CandidateNodes:
         return numbers
 
     def refusal(self, node: Node, pod_set: PodSetToPlace) -> NodeRefusal | None:
-        """Why a node does not accept the pod now, or None."""
+        """Return why a node does not accept the pod now, or None."""
         if not node.ready:
             return NodeRefusal.NODE_NOT_READY
         tolerations = (*pod_set.tolerations, *pod_set.flavor_tolerations)

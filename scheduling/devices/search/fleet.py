@@ -232,7 +232,7 @@ class Fleet:
             return self._search(pod_set).room()
 
     def still_takes(self, placement: Placement) -> bool:
-        """Whether the nodes still have room for a placement without slices."""
+        """Return whether the nodes still have room for a placement without slices."""
         held = self._as_held(placement.pods)
         table = self._ensure_table()
         self._apply(held, 1)

@@ -64,7 +64,7 @@ class NamespaceQuotas:
         return [quota for quotas in self._quotas.values() for quota in quotas.values()]
 
     def limits(self, namespace: str) -> bool:
-        """Whether a quota limits the namespace's devices."""
+        """Return whether a quota limits the namespace's devices."""
         return namespace in self._limits
 
     def set_quota(self, quota: NamespaceQuota) -> bool:

@@ -60,7 +60,7 @@ class Finding:
     devices: RequestRefusal | None = None
 
     def has(self, reason: DeviceRefusal) -> bool:
-        """Whether the node or one of its devices was refused for this reason."""
+        """Return whether the node or one of its devices was refused for this reason."""
         return reason in self.devices.counts if self.devices is not None else self.reason == reason
 
     def counts(self) -> dict[str, int]:
@@ -107,7 +107,7 @@ class Findings:
         return int(self.rows[place]), self.kinds[int(self.which[place])]
 
     def refused(self) -> list[RefusedBy]:
-        """How many nodes and devices each reason refuses, most nodes first."""
+        """Return how many nodes and devices each reason refuses, most nodes first."""
         nodes: Counter[str] = Counter()
         devices: Counter[str] = Counter()
         for kind, count in zip(self.kinds, np.bincount(self.which, minlength=len(self.kinds)).tolist(), strict=True):

@@ -280,7 +280,7 @@ class PodSetSearch:
         return cache.vendor_scores
 
     def refusal(self, gang: Gang) -> PlacementRefusal:
-        """Why no node takes the next pod."""
+        """Return why no node takes the next pod."""
         findings = self._findings()
         if self._pod_set.by_room:
             return room_refusal(self._table, self._pod_set, gang, findings)
@@ -359,7 +359,7 @@ class PodSetSearch:
         return found, np.arange(len(rows))
 
     def _scan_is_exact(self) -> bool:
-        """Whether testing each device alone gives the same result as a fit on the node."""
+        """Return whether testing each device alone gives the same result as a fit on the node."""
         return (
             self._context.quota is None
             and sum(map(len, (*self._pod.init_containers, *self._pod.containers))) == 1

@@ -51,8 +51,8 @@ def _devices_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[D
 def _slices(
     table: DeviceTable, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, mutex: bool
 ) -> Integers:
-    """How many slices of the request each device has room for, by slots, memory and cores; whether or not it may
-    serve."""
+    """Return how many slices of the request each device has room for, by slots, memory and cores; whether or not it
+    may serve."""
     free = table.totals - table.used
     room = np.minimum(free[SLOTS], 1) if mutex and rules.mutex else free[SLOTS] // request.slots
     memory = np.full_like(room, 0 if rules.slots_only or rules.hardware_profiles else request.memory_mib)

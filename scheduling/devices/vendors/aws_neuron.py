@@ -58,7 +58,7 @@ class NeuronFit(DeviceFit):
         return _RING_FAMILY in family or _RING_FAMILY.capitalize() in family
 
     def _neighbours(self, run: Sequence[DeviceState]) -> bool:
-        """Whether these devices are free for the pod and adjacent in the product."""
+        """Return whether these devices are free for the pod and adjacent in the product."""
         if any(state.used_slots or not state.device.health or state.device.cordoned for state in run):
             return False
         if self.rules.as_hami:

@@ -40,14 +40,14 @@ class XpuFit(DeviceFit):
         return [(state, self._part(state)) for state in chosen]
 
     def serves(self, state: DeviceState) -> bool:
-        """Whether a device alone could serve the request."""
+        """Return whether a device alone could serve the request."""
         if not matches_uuid(state.device.uuid, self.constraints):
             self._unwanted.add(state.device.uuid)
             return False
         return state.device.health and not state.device.cordoned and self.has_room(state)
 
     def has_room(self, state: DeviceState) -> bool:
-        """Whether no slice of the device is taken."""
+        """Return whether no slice of the device is taken."""
         return not state.used_slots
 
     def _part(self, state: DeviceState) -> DeviceSlice:
@@ -70,7 +70,7 @@ class XpuFit(DeviceFit):
         return self.counts
 
     def conflicts(self, states: Sequence[DeviceState]) -> int:
-        """How many devices `mutex` refuses."""
+        """Return how many devices `mutex` refuses."""
         return 0
 
     def hold(self, state: DeviceState, part: DeviceSlice) -> None:
@@ -83,7 +83,7 @@ class VxpuFit(XpuFit):
     """A quarter, a half or all of each device. A device holds slices of one size only."""
 
     def has_room(self, state: DeviceState) -> bool:
-        """Whether the device has room for another slice of this size."""
+        """Return whether the device has room for another slice of this size."""
         return self._shareable(state) and not (self.mutex and state.used_slots)
 
     def _shareable(self, state: DeviceState) -> bool:
@@ -93,7 +93,7 @@ class VxpuFit(XpuFit):
         return not used or state.used_memory_mib // used == memory
 
     def conflicts(self, states: Sequence[DeviceState]) -> int:
-        """How many devices could serve but for `mutex`."""
+        """Return how many devices could serve but for `mutex`."""
         return sum(bool(state.used_slots) and self._shareable(state) for state in states) if self.mutex else 0
 
     def amounts(self, state: DeviceState) -> tuple[int, int]:

@@ -90,8 +90,8 @@ class SgpuFit(DeviceFit):
         state.hold(replace(part, app_class="") if self.rules.as_hami else part)
 
     def _same_policy(self, state: DeviceState) -> bool:
-        """Whether the device serves the pod's QoS policy, or none. The policy is that of its tenants, or the one its
-        node states if they are unknown. A tenant with all cores has none."""
+        """Return whether the device serves the pod's QoS policy, or none. The policy is that of its tenants, or the
+        one its node states if they are unknown. A tenant with all cores has none."""
         known = [tenant for tenant in state.tenants if tenant.app_class != ONLINE]
         policies = {"" if tenant.whole else tenant.qos_policy for tenant in known}
         current = policies or {state.device.attributes.get(QOS_POLICY, "")}
@@ -99,7 +99,7 @@ class SgpuFit(DeviceFit):
 
 
 def classes_go_together(app_class: str, tenants: Collection[Tenant]) -> bool:
-    """Whether a pod may join a device's tenants, by their application classes.
+    """Return whether a pod may join a device's tenants, by their application classes.
 
     Pods with a class share only among themselves. An offline pod would be suspended at once beside an online one.
     """

@@ -42,7 +42,7 @@ class VastaiFit(DeviceFit):
         return taken_from(groups, self.request.count) if self.request.count > 1 else self.picks[:1]
 
     def occupied(self, state: DeviceState) -> bool:
-        """Whether the device or its adapter is in use."""
+        """Return whether the device or its adapter is in use."""
         adapter = state.device.attributes.get(self.rules.group_attribute)
         return state.used_slots > 0 or adapter in self._occupied_adapters
 
