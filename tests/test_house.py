@@ -64,3 +64,10 @@ def test_each_feature_names_tests_that_are_there() -> None:
     named = {path for row in rows for path in re.findall(r"tests/\S+\.py", row[2])}
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
     assert [row[0] for row in rows if row[1] == "there" and not row[2]] == []
+
+
+def test_the_index_of_the_documents_names_each_of_them() -> None:
+    docs = ROOT / "docs"
+    named = set(re.findall(r"\]\(([\w./]+)\)", (docs / "README.md").read_text(encoding="utf-8")))
+    assert [name for name in sorted(named) if not (docs / name).exists()] == []
+    assert {path.name for path in docs.glob("*.md")} - {"README.md"} <= named
