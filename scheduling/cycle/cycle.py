@@ -157,6 +157,7 @@ class Cycle:
         if assignment.mode is Mode.NO_FIT:
             self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
         elif assignment.mode is Mode.DEFERRED_FIT:
+            # Keep the room charged, so that no later entry takes the quota that the preempted workloads will free.
             self._use(entry)
             entry.info.last_assignment = None
             entry.message = "it fits once the workloads that are being preempted have stopped"
@@ -374,6 +375,7 @@ class Cycle:
         if reason is RequeueReason.GENERIC and entry.status is not Status.NOT_NOMINATED:
             reason = RequeueReason.FAILED_AFTER_NOMINATION
         if reason is RequeueReason.PENDING_PREEMPTION:
+            # A preemptor stays the head until its victims stop, so that no other workload of its queue takes the room.
             cq.queue.sticky = info.key if not cq.strict else ""
         immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if cq.strict else reason in _IMMEDIATE
         more = info.last_assignment is not None and info.last_assignment.has_flavors_left

@@ -307,6 +307,7 @@ class _GroupSearch:
             found = self._search(group, trigger, refusals, ask=True)
         if found.slot is None:
             return {}, False
+        # After the last flavor of the group, the next attempt starts again with the first one.
         tried = -1 if found.attempted == group.last or not self._assigner.fungible else found.attempted
         name, cells = found.slot.name, found.slot.cells
         choices = {
