@@ -12,6 +12,7 @@ CREATE TABLE accounts_auditpart (
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     together text NOT NULL,
     actor text NOT NULL,
+    verb text NOT NULL,
     kind text NOT NULL,
     cluster_name text NOT NULL,
     namespace text NOT NULL,
@@ -39,11 +40,11 @@ BEGIN
     before_ := kueueweb_audit_redacted(kueueweb_audit_difference(old_picture, new_picture));
     after_ := kueueweb_audit_redacted(kueueweb_audit_difference(new_picture, old_picture));
     IF together_ <> '' THEN
-        INSERT INTO accounts_auditpart (together, actor, kind, cluster_name, namespace, name, before, after)
-            VALUES (together_, coalesce(current_setting('kueueweb.actor', true), ''), kind_, cluster_, namespace_, name_, before_, after_);
+        INSERT INTO accounts_auditpart (together, actor, verb, kind, cluster_name, namespace, name, before, after)
+            VALUES (together_, coalesce(current_setting('kueueweb.actor', true), ''), lower(TG_OP), kind_, cluster_, namespace_, name_, before_, after_);
     ELSE
         INSERT INTO accounts_auditrecord (verb, kind, cluster_name, namespace, name, before, after)
-            VALUES ('update', kind_, cluster_, namespace_, name_, before_, after_);
+            VALUES (lower(TG_OP), kind_, cluster_, namespace_, name_, before_, after_);
     END IF;
     RETURN NULL;
 END $$;
@@ -61,20 +62,20 @@ DECLARE
     told bigint;
     present text := coalesce(current_setting('kueueweb.actor', true), '');
 BEGIN
+    -- Whoever comes second waits here, and finds no parts any more.
+    PERFORM FROM accounts_auditpart WHERE together = together_ ORDER BY id FOR UPDATE;
     PERFORM set_config('kueueweb.actor', actor, true) FROM accounts_auditpart WHERE together = together_ LIMIT 1;
-    WITH parts AS (
-        DELETE FROM accounts_auditpart WHERE together = together_ RETURNING *
-    ), lines AS (
-        SELECT kind, cluster_name, namespace, count(DISTINCT name) AS many, min(name) AS first,
-            jsonb_agg(DISTINCT name) AS names, array_agg(before) AS befores, array_agg(after) AS afters
-        FROM parts GROUP BY kind, cluster_name, namespace
-    )
     INSERT INTO accounts_auditrecord (verb, kind, cluster_name, namespace, name, before, after)
-        SELECT 'update', kind, cluster_name, namespace, CASE WHEN many = 1 THEN first ELSE '' END,
+        SELECT verb, kind, cluster_name, namespace, CASE WHEN many = 1 THEN first ELSE '' END,
             kueueweb_audit_shared(befores),
             CASE WHEN many = 1 THEN '{}' ELSE jsonb_build_object('count', many, 'names', names) END || kueueweb_audit_shared(afters)
-        FROM lines ORDER BY kind, cluster_name, namespace;
+        FROM (
+            SELECT verb, kind, cluster_name, namespace, count(DISTINCT name) AS many, min(name) AS first,
+                jsonb_agg(DISTINCT name) AS names, array_agg(before) AS befores, array_agg(after) AS afters
+            FROM accounts_auditpart WHERE together = together_ GROUP BY verb, kind, cluster_name, namespace
+        ) AS lines ORDER BY kind, cluster_name, namespace;
     GET DIAGNOSTICS told = ROW_COUNT;
+    DELETE FROM accounts_auditpart WHERE together = together_;
     PERFORM set_config('kueueweb.actor', present, true);
     RETURN told;
 END $$;

@@ -20863,6 +20863,32 @@ export interface operations {
                      *           "alive": false,
                      *           "last_event_at": null
                      *         },
+                     *         "roles": [
+                     *           {
+                     *             "role": "beat",
+                     *             "cluster": "",
+                     *             "alive": false,
+                     *             "last_seen_at": null
+                     *           },
+                     *           {
+                     *             "role": "push",
+                     *             "cluster": "",
+                     *             "alive": false,
+                     *             "last_seen_at": null
+                     *           },
+                     *           {
+                     *             "role": "scheduler",
+                     *             "cluster": "",
+                     *             "alive": false,
+                     *             "last_seen_at": null
+                     *           },
+                     *           {
+                     *             "role": "watcher",
+                     *             "cluster": "default",
+                     *             "alive": false,
+                     *             "last_seen_at": null
+                     *           }
+                     *         ],
                      *         "job_kinds": {
                      *           "served": [],
                      *           "missing": [],
