@@ -6,23 +6,22 @@ decide, and a refusal changes nothing.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Final
 
 from accounts.exceptions import Conflict
-from accounts.models import Cluster, ClusterMode
+from accounts.models import ClusterMode
 from accounts.services.cluster_settings import set_mode, set_serves_kueue_objects
-from clusters.client import LEASES, ClusterClient
+from clusters.client import LEASES
 from clusters.leases import holder_of, is_kueuewebs, kueues_lease
 from clusters.push.installation import identity
 from clusters.push.kueues_lease import release, taking_over
 from clusters.push.serving import forget, serve
 from clusters.push.sweep_lock import sweep_lock
 from clusters.served.kueue_kinds import KUEUE_KINDS
-from clusters.takeover.kueues_webhooks import described, found_configurations, switch_on
+from clusters.takeover.kueues_webhooks import switch_on
 from clusters.takeover.rehearsal import objections
 from clusters.takeover.report import Refused, Report
+from clusters.takeover.switch import Switch
 from clusters.takeover.witness import Witness
 from queues.models import Workload
 from queues.services.workload_objects import jobs_unknown_to_kueue
@@ -32,37 +31,12 @@ _ROUND_SECONDS: Final = 1.1
 """The status of one object is written once a second at most."""
 
 
-class Handover:
-    """One handover of one cluster.
-
-    * reader, writer: clients that read, and that write.
-    * steady, sleep: seconds that only go forward, and a wait.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        reader: ClusterClient,
-        writer: ClusterClient,
-        *,
-        clock: Callable[[], float] = time.time,
-        steady: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._cluster = cluster
-        self._reader = reader
-        self._writer = writer
-        self._clock = clock
-        self._steady = steady
-        self._sleep = sleep
+class Handover(Switch):
+    """One handover of one cluster."""
 
     def plan(self) -> Report:
-        """What would be touched. Raises ClusterError."""
-        report = Report()
-        namespace, name = kueues_lease(self._cluster)
-        holder = holder_of(self._reader.get(LEASES, namespace, name))
-        report.lease = [f"{namespace}/{name}: {holder or 'no holder'} -> the next Kueue"]
-        report.webhooks = described(found_configurations(self._reader))
+        """Return the lease, webhooks, objects and jobs that would be touched. Raises ClusterError."""
+        report = self._begun_plan("the next Kueue")
         rows = Workload.objects.filter(cluster=self._cluster, job__isnull=False).exclude(status=WorkloadStatus.FINISHED)
         for row in rows.select_related("job").order_by("pk"):
             job = f"{row.job.kind} {row.namespace}/{row.job.name}" if row.job else row.key

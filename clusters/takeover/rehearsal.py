@@ -63,7 +63,7 @@ def _jobs_of(workload: JsonObject, store: ObjectStore, context: JobContext) -> I
         if not isinstance(kind, Pod):
             yield ManagedJob(kind, namespace, reference["name"], context, store)
             continue
-        pod = store.get("Pod", namespace, reference["name"])
+        pod = store.get(Pod.kind, namespace, reference["name"])
         group = group_name_of(pod) if pod is not None else ""
         if group and group not in groups:
             groups.add(group)
@@ -78,7 +78,7 @@ def _harm(job: ManagedJob, workload: JsonObject, store: ObjectStore) -> str:
         return ""
     if _is_gated(job):
         return f"its pods {_OURS}"
-    names = [name for name in _pods_of(job) if not _is_gone(store.get("Pod", job.namespace, name))]
+    names = [name for name in _pods_of(job) if not _is_gone(store.get(Pod.kind, job.namespace, name))]
     was_suspended, before = job.is_suspended(), store.get(job.kind.kind, job.namespace, job.name)
     failure = ""
     try:
@@ -88,7 +88,7 @@ def _harm(job: ManagedJob, workload: JsonObject, store: ObjectStore) -> str:
     after = store.get("Workload", job.namespace, name_of(workload))
     if after is not None and state.is_finished(after):
         return str((state.condition_of(after, state.FINISHED) or {}).get("message", ""))
-    gone = [name for name in names if _is_gone(store.get("Pod", job.namespace, name))]
+    gone = [name for name in names if _is_gone(store.get(Pod.kind, job.namespace, name))]
     if gone:
         return f"Kueue deletes its pods {', '.join(gone)}"
     now = store.get(job.kind.kind, job.namespace, job.name)

@@ -5,13 +5,11 @@ Each step may be repeated: a takeover that was interrupted is completed by the n
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Final
 
-from accounts.models import Cluster, ClusterMode
+from accounts.models import ClusterMode
 from accounts.services.cluster_settings import set_mode
-from clusters.client import LEASES, ClusterClient, JsonObject, Kind
+from clusters.client import LEASES, JsonObject, Kind
 from clusters.jobs.framework import conditions as state
 from clusters.leases import LeaseWatch, holder_of, is_kueuewebs, kueues_lease
 from clusters.push.installation import identity
@@ -19,45 +17,21 @@ from clusters.push.kueues_lease import take, taking_over
 from clusters.served.kueue_kinds import KUEUE_KINDS, newest
 from clusters.sync.live_kueue import GONE_AFTER
 from clusters.sync.watcher import Watcher
-from clusters.takeover.kueues_webhooks import described, found_configurations, switch_off
+from clusters.takeover.kueues_webhooks import switch_off
 from clusters.takeover.report import Refused, Report
+from clusters.takeover.switch import Switch
 from clusters.takeover.witness import Witness
 from queues.models import Workload
 
 _LOOK_SECONDS: Final = 2.0
 
 
-class Takeover:
-    """One takeover of one cluster.
-
-    * reader, writer: clients that read, and that write.
-    * steady, sleep: seconds that only go forward, and a wait.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        reader: ClusterClient,
-        writer: ClusterClient,
-        *,
-        clock: Callable[[], float] = time.time,
-        steady: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._cluster = cluster
-        self._reader = reader
-        self._writer = writer
-        self._clock = clock
-        self._steady = steady
-        self._sleep = sleep
+class Takeover(Switch):
+    """One takeover of one cluster."""
 
     def plan(self) -> Report:
-        """What would be touched. Raises ClusterError."""
-        report = Report()
-        namespace, name = kueues_lease(self._cluster)
-        holder = holder_of(self._reader.get(LEASES, namespace, name))
-        report.lease = [f"{namespace}/{name}: {holder or 'no holder'} -> {identity()}"]
-        report.webhooks = described(found_configurations(self._reader))
+        """Return the lease, webhooks, objects and jobs that would be touched. Raises ClusterError."""
+        report = self._begun_plan(identity())
         for kind in self._kinds():
             items = self._reader.list(kind).items
             if kind.kind != "Workload":
