@@ -41,7 +41,7 @@ _LABELS: Final = {"app.kubernetes.io/name": "kueue", "control-plane": "controlle
 def missing() -> str:
     """Why the real Kueue cannot run here; empty if it can."""
     if not BINARY.exists() or not SOURCE.exists():
-        return "KUEUE_BINARY and KUEUE_SOURCE name no Kueue"
+        return "needs a built Kueue in KUEUE_BINARY and its checkout in KUEUE_SOURCE"
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return "the real Kueue needs root and unshare for its certificates"
     return ""
