@@ -528,6 +528,7 @@ class World:
 
     def _refresh(self) -> None:
         self._hierarchy.rebuild()
+        self._state.multifactor.refresh()
         self._state.wake_inadmissible()
 
     # -- savepoints ----------------------------------------------------------------------------------------------------
@@ -544,6 +545,7 @@ class World:
         """Undo every `run_cycle` and every change of a workload since the savepoint. Configuration and nodes must
         not have changed since."""
         self._state.journal.close(undo=True)
+        self._state.multifactor.forget()
 
     def commit(self, savepoint: Savepoint) -> None:
         """Keep all changes since the savepoint."""

@@ -20,6 +20,18 @@ METAS = st.builds(ObjectMeta, NAMES, st.just(""), LABELS, st.dictionaries(NAMES,
 WEIGHTS = st.one_of(st.just(Decimal(0)), st.integers(2, 10**13).map(lambda nanos: Decimal(nanos) / 10**9))
 AMOUNTS = st.integers(0, 2**62)
 SHARES = st.sampled_from(["100%", "50%", "33.33%", "0.5%"])
+_WEIGHT = st.integers(0, 2**31 - 1)
+PRIORITY_WEIGHTS = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(["age", "fair_share", "job_size", "queue", "class"], _WEIGHT),
+        "resources": st.dictionaries(st.sampled_from(["cpu", "nvidia.com/gpu"]), _WEIGHT, min_size=1),
+        "max_age_seconds": st.integers(1, 10**6),
+        "favor_small": st.just(True),
+        "relative_to_time": st.just(True),
+        "unscaled": st.lists(st.sampled_from(["queue", "class", "resources"]), unique=True, min_size=1),
+    },
+)
 SECONDS = st.none() | st.integers(0, 10**6)
 
 
@@ -102,6 +114,8 @@ def cluster_queues(draw: st.DrawFn) -> KindSpec:
             for cell in followers
             if draw(st.booleans())
         ],
+        priority_weights=draw(PRIORITY_WEIGHTS),
+        queue_priority=draw(st.integers(0, 2**31 - 1)),
     )
 
 

@@ -19,6 +19,7 @@ from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities
 from accounts.services.precondition import Precondition
 from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
 from queues.kinds.admission_checks import AdmissionChecks
+from queues.kinds.multifactor import MultifactorWeights
 from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
 from queues.models import ResourceFlavor
@@ -73,6 +74,7 @@ def _(type_: Weight, **options: Any) -> forms.Field:
 @_form_field.register(Structure)
 @_form_field.register(AdmissionChecks)
 @_form_field.register(NodeQuotas)
+@_form_field.register(MultifactorWeights)
 def _(type_: FieldType, **options: Any) -> forms.Field:
     return JSONField(initial=type_.default, **options)
 

@@ -14,6 +14,7 @@ from accounts.services.cluster_settings import telemetry_url_mistake
 from queues.api.serializers import ConditionSerializer
 from queues.kinds import KINDS
 from queues.kinds.admission_checks import AdmissionChecks
+from queues.kinds.multifactor import MultifactorWeights
 from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
 from scheduling.model.vocabulary import FungibilityPolicy, PlacementScope
@@ -79,6 +80,27 @@ class NodeQuotaSerializer(Shape):
     resource = serializers.CharField()
     share = serializers.CharField(help_text="A percentage: `50%`, `33.33%`.")
     headroom = serializers.CharField(required=False, help_text="A Kubernetes quantity; 0 unless it is given.")
+
+
+class PriorityWeightsSerializer(Shape):
+    """What each factor of a multifactor priority counts. Factors are between 0 and 1, unless they are `unscaled`."""
+
+    age = serializers.IntegerField(required=False, min_value=0, help_text="How long it waits, of max_age_seconds.")
+    fair_share = serializers.IntegerField(required=False, min_value=0, help_text="Fair Tree, by use and weights.")
+    job_size = serializers.IntegerField(required=False, min_value=0, help_text="Its part of the nodes and cpus.")
+    queue = serializers.IntegerField(required=False, min_value=0, help_text="The queue_priority, of the highest.")
+    resources = serializers.DictField(
+        child=serializers.IntegerField(min_value=0), required=False, help_text="Resource -> weight of its part."
+    )
+    max_age_seconds = serializers.IntegerField(required=False, min_value=1, help_text="7 days unless it is given.")
+    favor_small = TrueOrFalse(required=False)
+    relative_to_time = TrueOrFalse(required=False, help_text="The size is cpus per minute of the time limit.")
+    unscaled = serializers.ListField(child=serializers.CharField(), required=False)
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """With `class`, which no attribute can be called."""
+        weight = serializers.IntegerField(required=False, min_value=0, help_text="Its priority, of the highest.")
+        return {**super().get_fields(), "class": weight}
 
 
 class StatusSerializer(Shape):
@@ -151,6 +173,11 @@ def _(type_: AdmissionChecks, **options: Any) -> serializers.Field[Any, Any, Any
 @_shape.register
 def _(type_: NodeQuotas, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
     return NodeQuotaSerializer(many=True, **options)
+
+
+@_shape.register
+def _(type_: MultifactorWeights, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return PriorityWeightsSerializer(**options)
 
 
 @cache

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from accounts.kinds.declaration import KindSpec, Reading
 from accounts.kinds.types import AnnotationType
+from queues.kinds.annotated_json import read_json_annotation
 from queues.kinds.quotas import QuotaSpec, ResourceGroupSpec
-from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
+from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import dns_subdomain, qualified_name
 from scheduling.model.quantity import format_amount
@@ -36,15 +37,10 @@ class NodeQuotas(AnnotationType):
 
     def read_annotation(self, text: str) -> NodeQuotaList:
         """The value of the annotation, which is JSON. Raises ValueError with its first mistake."""
-        try:
-            stated = json.loads(text)
-        except ValueError as mistake:
-            raise ValueError(f"must be a JSON list of {{flavor, resource, share, headroom}}: {mistake}") from mistake
-        report = ValidationReport()
-        found = [_read_cell(item) for item in FieldReader(report, "", {"cells": stated}).items("cells", max_items=_MAX)]
-        for error in report.errors:
-            raise ValueError(f"{error.path.removeprefix('cells')}: {error.rule}. {error.remedy}".rstrip())
-        return found
+        shape = "a JSON list of {flavor, resource, share, headroom}"
+        return read_json_annotation(
+            text, shape, lambda holder, key: [_read_cell(item) for item in holder.items(key, max_items=_MAX)]
+        )
 
     def write_annotation(self, value: NodeQuotaList) -> str:
         return json.dumps(value)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from accounts.kinds.declaration import Field, Group, Kind, Place, Reading
 from accounts.kinds.selector import read_label_selector
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Structure, Text, Weight
-from queues.kinds import node_quotas, users
+from queues.kinds import multifactor, node_quotas, users
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups
 from queues.models import ClusterQueue, Cohort, LocalQueue
@@ -63,6 +63,14 @@ _NODE_QUOTAS: Final = Field(
     help="Beyond Kueue: quotas that are computed from the nodes of their flavor.",
 )
 
+_PRIORITY_WEIGHTS: Final = Field(
+    "priority_weights",
+    "",
+    multifactor.MultifactorWeights(),
+    annotation=multifactor.ANNOTATION,
+    help="Beyond Kueue: the multifactor priority that orders what waits, as in Slurm.",
+)
+
 
 def _weight(older: dict[str, Place | None]) -> Field:
     return Field(
@@ -96,6 +104,7 @@ COHORT: Final = Kind(
         _weight({}),
         *_PROTECTION_FIELDS,
         _NODE_QUOTAS,
+        _PRIORITY_WEIGHTS,
     ),
     check=lambda reading: node_quotas.check_node_quotas(reading, lending_within_nominal=False),
     prefetch=("resource_groups__quotas",),
@@ -312,6 +321,14 @@ CLUSTER_QUEUE: Final = Kind(
         ),
         *_PROTECTION_FIELDS,
         _NODE_QUOTAS,
+        _PRIORITY_WEIGHTS,
+        Field(
+            "queue_priority",
+            "",
+            Integer(initial=0, minimum=0),
+            annotation="kueueweb.io/queue-priority",
+            help="Beyond Kueue: a factor of the multifactor priority.",
+        ),
     ),
     check=_check_cluster_queue,
     users=users.of_cluster_queue,

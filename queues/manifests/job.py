@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final, TypedDict, Unpack
 
 from queues.manifests import kueue_keys as keys
+from queues.manifests.nice import check_nice
 from queues.manifests.pod_group import PodGroupMember
 from queues.manifests.protection import read_never_preempt
 from queues.manifests.workload import PodSetSpec
@@ -126,7 +127,7 @@ def job_manifest(
         hinted_priority_class=_hinted_priority_class(top, meta),
         maximum_execution_seconds=_maximum_execution_seconds(meta),
         never_preempt=read_never_preempt(top, meta),
-        workload_annotations=_copied_annotations(meta),
+        workload_annotations=_copied_annotations(top, meta),
         uid=_uid(top),
         document=top.report.document,
         **decided,
@@ -170,7 +171,8 @@ def _maximum_execution_seconds(meta: ObjectMeta) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= INT32_MAX else None
 
 
-def _copied_annotations(meta: ObjectMeta) -> dict[str, str]:
+def _copied_annotations(top: FieldReader, meta: ObjectMeta) -> dict[str, str]:
+    check_nice(top, meta)
     return {
         key: value
         for key, value in meta.annotations.items()

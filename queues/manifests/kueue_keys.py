@@ -66,5 +66,8 @@ TOPOLOGY: Final = (
 JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 """Kubernetes' label that tells a job's pods apart."""
 
-COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB)
+NICE: Final = "kueueweb.io/nice"
+"""Ours, on jobs and workloads: how much lower their multifactor priority is."""
+
+COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB, NICE)
 """Annotations of a job that its workload repeats, beside those of the provisioning prefix."""

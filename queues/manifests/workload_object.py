@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
+from queues.manifests.nice import check_nice
 from queues.manifests.pod_template import read_pod_template
 from queues.manifests.protection import read_never_preempt, with_never_preempt, without_never_preempt
 from queues.manifests.topology_request import read_topology_request
@@ -36,6 +37,7 @@ def read_workload(top: FieldReader, version: str) -> WorkloadSpec:
     if boost is not None and not _is_int32(boost):
         place = top.at(f"metadata.annotations[{keys.PRIORITY_BOOST}]")
         top.report.error(place, boost, "must be a whole number of 32 bits, in quotes")
+    check_nice(top, meta)
     spec = top.required_fields("spec")
     kind, class_name = _read_priority_class(spec, version)
     stored = without_never_preempt(meta)

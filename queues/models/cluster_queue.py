@@ -22,6 +22,12 @@ class Cohort(EditedObject, ClusterObject):
         blank=True,
         help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
     )
+    priority_weights = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="Beyond Kueue: the weights of the multifactor priority that orders what waits; empty: Kueue's order.",
+    )
 
     class Meta:
         ordering = ["name"]
@@ -59,6 +65,15 @@ class ClusterQueue(EditedObject, ClusterObject):
         db_default=models.Value([], models.JSONField()),
         blank=True,
         help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
+    )
+    priority_weights = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="Beyond Kueue: the weights of the multifactor priority that orders what waits; empty: Kueue's order.",
+    )
+    queue_priority = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Beyond Kueue: a factor of the multifactor priority."
     )
 
     class Meta:

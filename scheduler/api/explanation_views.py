@@ -106,6 +106,21 @@ class VictimSerializer(WaitingSerializer):
     reason = serializers.CharField()
 
 
+class PriorityFactorsSerializer(serializers.Serializer[Any]):
+    """A multifactor priority and the weighted parts that it is the sum of."""
+
+    priority = serializers.IntegerField()
+    age = serializers.FloatField()
+    association = serializers.FloatField()
+    fair_share = serializers.FloatField()
+    job_size = serializers.FloatField()
+    partition = serializers.FloatField(help_text="Of the ClusterQueue's queue_priority.")
+    qos = serializers.FloatField(help_text="Of the priority of its class.")
+    resources = serializers.DictField(child=serializers.FloatField())
+    site = serializers.FloatField()
+    nice = serializers.FloatField(help_text="What is taken off.")
+
+
 class ExplanationSerializer(serializers.Serializer[Any]):
     """Why a workload waits, computed from what is stored now."""
 
@@ -126,6 +141,9 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     queue_holders = QueueHolderSerializer(many=True)
     workload_holders = WorkloadHolderSerializer(many=True)
     victims = VictimSerializer(many=True)
+    factors = PriorityFactorsSerializer(
+        allow_null=True, help_text="Null where its class orders it, and not a multifactor priority."
+    )
 
 
 class ExpectedStartSerializer(serializers.Serializer[Any]):

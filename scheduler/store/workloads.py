@@ -29,6 +29,7 @@ from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssign
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+NICE = "kueueweb.io/nice"
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 MAX_EVENT_LENGTH: Final = 1024
 _MAX_CONDITION_LENGTH: Final = 32_768
@@ -128,6 +129,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         last_preempted_at=seconds(row[19]),
         placement=read_placement(row[2], pod_sets, nodes, slices) if row[22] else None,
         single_pod=row[28],
+        nice=_number(annotations.get(NICE)),
     )
     return StoredWorkload(
         id=row[0],

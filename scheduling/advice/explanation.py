@@ -20,6 +20,7 @@ from scheduling.cycle.wiring import CycleParts
 from scheduling.model.placement import NodeFilters, RefusedBy
 from scheduling.model.resources import PODS, FlavorResource
 from scheduling.model.vocabulary import ConditionType, PendingReason, QueueingStrategy
+from scheduling.policies.multifactor import PriorityFactors
 from scheduling.quota.cells import Cell
 from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot, GroupState
 from scheduling.state.state import State
@@ -196,6 +197,8 @@ class Explanation:
     queue_holders: tuple[QueueHolder, ...] = ()
     workload_holders: tuple[WorkloadHolder, ...] = ()
     victims: tuple[Victim, ...] = ()
+    factors: PriorityFactors | None = None
+    """The parts of its multifactor priority, as of the last calculation; None where its class orders it."""
 
 
 def explain(state: State, parts: CycleParts, key: str) -> Explanation:
@@ -266,6 +269,7 @@ class _Order:
             queue_holders=queue_holders,
             workload_holders=workload_holders,
             victims=victims,
+            factors=self._state.multifactor.factors(self._info, self._cq),
         )
 
     def _contenders(self) -> Iterator[Waiting]:

@@ -21,8 +21,11 @@ def classical_order(entries: Iterable[Entry], features: Features = _ALL) -> Iter
 
 
 def _order(entry: Entry, features: Features) -> EntryOrder:
-    """Return the sort key within a queue; without priority sorting it omits the priority."""
-    order = entry.info.order
+    """Return the sort key across queues: class and time, or the multifactor priority where the root cohort weighs it.
+
+    Without priority sorting it omits the priority.
+    """
+    order = entry.info.order if entry.cq.ordered_across else entry.info.class_order
     return order if features.priority_sorting else (0, *order[1:])
 
 

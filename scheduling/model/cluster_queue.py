@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.admission_check import AdmissionCheckRule
-from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, ResourceGroup
+from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, PriorityWeights, ResourceGroup
 from scheduling.model.selectors import LabelSelector
 from scheduling.model.vocabulary import (
     AdmissionMode,
@@ -51,7 +51,8 @@ class FlavorFungibility:
 class ClusterQueue:
     """Kueue's ClusterQueue, defaulted. `namespace_selector` None selects no namespace.
 
-    `preempt_for_devices` is our own: preempt when quota is free and only devices are full (off by default).
+    Our own, and off by default: `preempt_for_devices` preempts when quota is free and only devices are full;
+    `priority_weights` order pending workloads by a multifactor priority, of which `queue_priority` is a factor.
     """
 
     name: str
@@ -68,4 +69,6 @@ class ClusterQueue:
     labels: Mapping[str, str] = field(default_factory=dict)
     preempt_for_devices: bool = False
     protection: PreemptionProtection = NO_PROTECTION
+    priority_weights: PriorityWeights | None = None
+    queue_priority: int = 0
     terminating: bool = False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduling.model.vocabulary import Unscaled
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
@@ -41,14 +43,36 @@ class PreemptionProtection:
 
 
 NO_PROTECTION = PreemptionProtection()
+DEFAULT_MAX_AGE_SECONDS = 7 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityWeights:
+    """What each factor between 0 and 1 counts. `favor_small`: the smaller the job, the larger its size factor;
+    `relative_to_time`: its size is what it asks for per minute of its time limit."""
+
+    age: float = 0.0
+    association: float = 0.0
+    fair_share: float = 0.0
+    job_size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    resources: Mapping[str, float] = field(default_factory=dict)
+    max_age_seconds: float = DEFAULT_MAX_AGE_SECONDS
+    favor_small: bool = False
+    relative_to_time: bool = False
+    unscaled: frozenset[Unscaled] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Kueue's Cohort. ClusterQueues and Cohorts below it share unused quota. Limits apply only if it has a parent."""
+    """Kueue's Cohort. ClusterQueues and Cohorts below it share unused quota. Limits apply only if it has a parent.
+
+    `priority_weights` is our own, and off by default: the order of pending workloads in the queues below."""
 
     name: str
     parent_name: str = ""
     resource_groups: tuple[ResourceGroup, ...] = ()
     fair_weight: float = 1.0
     protection: PreemptionProtection = NO_PROTECTION
+    priority_weights: PriorityWeights | None = None

@@ -282,3 +282,12 @@ class DecisionKind(StrEnum):
     INADMISSIBLE = "Inadmissible"
     SKIP = "Skip"
     REPLACE_NODE = "ReplaceNode"
+
+
+class Unscaled(StrEnum):
+    """A factor that counts as it is, instead of as a part of the highest or the total."""
+
+    ASSOCIATION = "association"
+    PARTITION = "queue"
+    QOS = "class"
+    RESOURCES = "resources"

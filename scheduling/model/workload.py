@@ -74,7 +74,7 @@ class Workload:
     admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed`: only
     workloads of its own ClusterQueue may preempt it. `placement` is where its pods and devices are. `single_pod`:
     the workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its
-    topology when its node fails and is not requeued after an eviction.
+    topology when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority.
     """
 
     namespace: str
@@ -101,6 +101,7 @@ class Workload:
     last_preempted_at: float | None = None
     placement: Placement | None = None
     single_pod: bool = False
+    nice: int = 0
 
     @property
     def key(self) -> str:

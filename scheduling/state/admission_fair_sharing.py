@@ -32,12 +32,14 @@ class QueueHistory:
     def usage(self, weights: Mapping[str, float]) -> float:
         """The value that orders LocalQueues: weighted consumption and penalties over the queue's weight; a queue of
         weight 0 comes last even when it consumed nothing (T65)."""
-        if self.weight <= 0:
-            return math.inf
+        return self.weighted(weights) / self.weight if self.weight > 0 else math.inf
+
+    def weighted(self, weights: Mapping[str, float]) -> float:
+        """Weighted consumption and penalties."""
         total = 0.0
         for amounts in (self.consumed, *self.penalties.values()):
             total += sum(weights.get(name, 1.0) * amount / NANOS for name, amount in amounts.items())
-        return total / self.weight
+        return total
 
 
 class UsageHistory:
@@ -63,6 +65,11 @@ class UsageHistory:
         """The value that orders the LocalQueue; 0 for an unknown one."""
         history = self._queues.get(queue_key)
         return history.usage(self._settings.resource_weights) if history is not None else 0.0
+
+    def weighted(self, queue_key: str) -> float:
+        """The decayed usage of the LocalQueue in one number, not divided by its weight; 0 for an unknown one."""
+        history = self._queues.get(queue_key)
+        return history.weighted(self._settings.resource_weights) if history is not None else 0.0
 
     def consumed(self, queue_key: str) -> dict[str, float]:
         """The decayed consumption per resource in natural units."""

@@ -99,6 +99,7 @@ class WorkloadTracker:
         state.forget(before)
         state.insert(info)
         info.cluster_queue = cq.name
+        info.order = state.multifactor.order_of(info, cq)
         cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
         if (
             verdict is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.cohort import PreemptionProtection
+from scheduling.model.cohort import PreemptionProtection, PriorityWeights
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import FlavorResource
 from scheduling.model.vocabulary import (
@@ -67,11 +67,13 @@ class ClusterQueueState:
         "inactive_reason",
         "name",
         "node",
+        "ordered_across",
         "protections",
         "queue",
         "spec",
         "strict",
         "topology_only",
+        "weights",
         "workloads",
     )
 
@@ -93,6 +95,10 @@ class ClusterQueueState:
         self.topology_only = False
         self.can_preempt = False
         self.protections: tuple[PreemptionProtection, ...] = ()
+        self.weights: PriorityWeights | None = None
+        """The weights of the multifactor priority that orders its pending workloads; None: their class orders them."""
+        self.ordered_across = False
+        """Whether the weights are those of the root cohort, so that they order the heads of its queues too."""
 
     def set_spec(self, spec: ClusterQueue, flavors: Mapping[str, ResourceFlavor]) -> None:
         """Replace the spec and keep the usage. The caller must rebuild the cohort tree afterwards."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.cohort import PreemptionProtection
+from scheduling.model.cohort import PreemptionProtection, PriorityWeights
 from scheduling.model.vocabulary import ClusterQueueReason, StopPolicy
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.second_pass import MULTIKUEUE, PROVISIONING
@@ -58,6 +58,8 @@ class Hierarchy:
         for cq in state.cluster_queues.values():
             state.members.setdefault(id(cq.node.root), []).append(cq)
             cq.protections = self._protections(cq)
+            cq.weights, cq.ordered_across = self._weights(cq)
+        state.multifactor.forget()
         self._touch_changed_trees()
 
     def _touch_changed_trees(self) -> None:
@@ -84,6 +86,17 @@ class Hierarchy:
         specs = [cq.spec.protection]
         specs += [self._state.cohorts[n.name].protection for n in cq.node.ancestors() if n.name in self._state.cohorts]
         return tuple(p for p in specs if p.minimum_run_seconds > 0 or p.cool_down_seconds > 0)
+
+    def _weights(self, cq: ClusterQueueState) -> tuple[PriorityWeights | None, bool]:
+        """The nearest weights, its own or a cohort's above it, and whether they are the root's."""
+        root = cq.node.root.name
+        if cq.spec.priority_weights is not None:
+            return cq.spec.priority_weights, False
+        for node in cq.node.ancestors():
+            cohort = self._state.cohorts.get(node.name)
+            if cohort is not None and cohort.priority_weights is not None:
+                return cohort.priority_weights, node.name == root
+        return None, False
 
     def _is_active(self, cq: ClusterQueueState) -> bool:
         reason, message = self._inactive_reason(cq.spec)

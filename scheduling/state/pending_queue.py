@@ -11,11 +11,12 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduling.model.vocabulary import PendingReason
 from scheduling.state.journal import Journal
-from scheduling.state.workload_info import QueueItem, QueueState, SchedulingHash, WorkloadInfo
+from scheduling.state.workload_info import QueueItem, QueueOrder, QueueState, SchedulingHash, WorkloadInfo
 
 Verdict = tuple[PendingReason, str]
 """Why workloads with a scheduling hash were inadmissible."""
 UsageOf = Callable[[WorkloadInfo], float]
+OrderOf = Callable[[WorkloadInfo], QueueOrder]
 BucketKey = tuple[SchedulingHash, str]
 Said = tuple[PendingReason | None, dict[str, WorkloadInfo], dict[str, Verdict]]
 _OTHER = {QueueState.ACTIVE: QueueState.INADMISSIBLE, QueueState.INADMISSIBLE: QueueState.ACTIVE}
@@ -90,8 +91,9 @@ class EqualWorkloads:
 class PendingQueue:
     """The queue of one ClusterQueue.
 
-    Active workloads are ordered by priority, then queue-order time, then uid; the sticky preemptor goes before all of
-    them, and with admission fair sharing LocalQueues with less usage before everything. Inadmissible ones wait for an
+    Active workloads are ordered by priority (their class's, or the multifactor one), then queue-order time, then uid;
+    the sticky preemptor goes before all of them, and with admission fair sharing LocalQueues with less usage before
+    everything. Inadmissible ones wait for an
     event, and the delayed ones among them for the end of their back-off too.
     """
 
@@ -405,6 +407,17 @@ class PendingQueue:
         self._heaps = {}
         for bucket in self._each(QueueState.ACTIVE):
             self._show_first(bucket)
+
+    def reorder(self, order_of: OrderOf) -> None:
+        """Give every pending workload its order anew."""
+        for info in self._waiting.values():
+            info.order = order_of(info)
+        self._heaps = {}
+        for state in self._buckets:
+            for bucket in self._each(state):
+                bucket.heap = [(item[2].order, *item[1:]) for item in bucket.heap if bucket.is_member(item)]
+                heapify(bucket.heap)
+                self._show_first(bucket)
 
     def _heap_of(self, bucket: EqualWorkloads) -> list[QueueItem]:
         """The heap of the bucket's LocalQueue where LocalQueues are ordered by usage, else the only heap."""

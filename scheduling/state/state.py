@@ -35,6 +35,7 @@ from scheduling.state.admission_fair_sharing import usage_history
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.flavor_matching import FlavorMatcher
 from scheduling.state.journal import Journal
+from scheduling.state.multifactor_order import MultifactorOrder
 from scheduling.state.pending_queue import Verdict
 from scheduling.state.pods_ready import Readiness
 from scheduling.state.preemption_loops import PreemptionLoopGuard
@@ -91,6 +92,7 @@ class State:
         self.readiness = Readiness()
         self.second_pass: dict[str, SecondPass] = {}  # workloads that hold quota and are decided before the heads
         self.history = usage_history(configuration.admission_fair_sharing)
+        self.multifactor = MultifactorOrder(self)
         """Past usage of LocalQueues; None while admission fair sharing is off."""
         self.wake_at: dict[str, float] = {}
         """Per ClusterQueue, when to look again at workloads that may not preempt now (every candidate is protected,
@@ -308,6 +310,7 @@ class State:
         self.journal.note_once(cq)
         self.journal.note_once(info)
         info.cluster_queue = cq.name
+        info.order = self.multifactor.order_of(info, cq)
         if not info.backoff_expired(self.now):
             cq.queue.set_inadmissible(info, delayed=True)
         else:

@@ -157,7 +157,8 @@ class SchedulingHash:
         return isinstance(other, SchedulingHash) and self._hash == other._hash and self._value == other._value
 
 
-QueueItem = tuple[tuple[int, float, str, str], int, "WorkloadInfo"]
+QueueOrder = tuple[int, float, str, str]
+QueueItem = tuple[QueueOrder, int, "WorkloadInfo"]
 """An item of a queue: its order, its ticket, the workload."""
 
 
@@ -228,7 +229,7 @@ class WorkloadInfo:
         self._place = QueueState.NOWHERE
         self.priority = workload.effective_priority
         self.timestamp = queue_order_timestamp(workload, configuration)
-        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+        self.order = self.class_order
         pod_sets = _completed(workload, pod_defaults)
         charges: Mapping[str, ClaimCharge] = {}
         self.claim_refusal: ClaimRefusal | None = None
@@ -281,12 +282,18 @@ class WorkloadInfo:
     def queue_state(self, place: QueueState) -> None:
         self._place = place
 
+    @property
+    def class_order(self) -> QueueOrder:
+        """Kueue's order in a queue: by the priority of its class, then by time. `order` is another one where the
+        ClusterQueue asks for it."""
+        return (-self.priority, self.timestamp, self.uid, self.key)
+
     def set_status(self, workload: Workload, configuration: Configuration) -> None:
         """Replace the status of a workload that holds quota."""
         self.workload = workload
         self.priority = workload.effective_priority
         self.timestamp = queue_order_timestamp(workload, configuration)
-        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+        self.order = self.class_order
         reserved = workload.condition(ConditionType.QUOTA_RESERVED)
         self.reserved_at = reserved.last_transition_time if reserved is not None else 0.0
         self.admitted = workload.is_true(ConditionType.ADMITTED)
@@ -295,7 +302,7 @@ class WorkloadInfo:
     def leave_eviction_behind(self) -> None:
         """Forget an earlier eviction, because the workload holds quota again: its age counts in queue order."""
         self.timestamp = self.workload.created_at
-        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+        self.order = self.class_order
 
     def change(self, change: Callable[[Workload], Workload]) -> None:
         """Add a status change. It is applied when the workload is read."""
@@ -384,6 +391,7 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
         workload.closed_preemption_gates,
         workload.allowed_flavors,
         workload.never_reclaimed,
+        workload.nice,
     )
 
 

@@ -2958,6 +2958,10 @@ export interface components {
             preemption_protection?: components["schemas"]["PreemptionProtection"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuota"][];
+            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            priority_weights?: components["schemas"]["PriorityWeights"];
+            /** @description Beyond Kueue: a factor of the multifactor priority. */
+            queue_priority?: number;
             readonly weighted_share: number | "Infinity";
             readonly usage: components["schemas"]["Cell"][];
         };
@@ -2988,6 +2992,10 @@ export interface components {
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
+            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: a factor of the multifactor priority. */
+            queue_priority?: number;
         };
         /** @description A cluster that the user may see. */
         ClusterSummary: {
@@ -3022,6 +3030,8 @@ export interface components {
             preemption_protection?: components["schemas"]["PreemptionProtection"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuota"][];
+            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            priority_weights?: components["schemas"]["PriorityWeights"];
         };
         /** @description What a cohort and all below it have together, and what of it is used above their own guarantees. */
         CohortCell: {
@@ -3045,6 +3055,8 @@ export interface components {
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
+            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            priority_weights?: components["schemas"]["PriorityWeightsRequest"];
         };
         /** @description The tree. */
         CohortTree: {
@@ -3498,6 +3510,8 @@ export interface components {
             queue_holders: components["schemas"]["QueueHolder"][];
             workload_holders: components["schemas"]["WorkloadHolder"][];
             victims: components["schemas"]["Victim"][];
+            /** @description Null where its class orders it, and not a multifactor priority. */
+            factors: components["schemas"]["PriorityFactors"] | null;
             expected_start: components["schemas"]["ExpectedStart"];
         };
         /** @description Why a workload waits, computed from what is stored now. */
@@ -3541,6 +3555,8 @@ export interface components {
             queue_holders: components["schemas"]["QueueHolder"][];
             workload_holders: components["schemas"]["WorkloadHolder"][];
             victims: components["schemas"]["Victim"][];
+            /** @description Null where its class orders it, and not a multifactor priority. */
+            factors: components["schemas"]["PriorityFactors"] | null;
         };
         /**
          * @description * `Succeeded` - Succeeded
@@ -4796,6 +4812,10 @@ export interface components {
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
+            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: a factor of the multifactor priority. */
+            queue_priority?: number;
         };
         /** @description What an admin sets of a cluster. */
         PatchedClusterSettingsRequest: {
@@ -4844,6 +4864,8 @@ export interface components {
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
+            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            priority_weights?: components["schemas"]["PriorityWeightsRequest"];
         };
         /** @description A LimitRange. */
         PatchedLimitRangeRequest: {
@@ -5411,6 +5433,38 @@ export interface components {
             global_default?: boolean;
             preemption_policy?: string;
         };
+        /** @description A multifactor priority and the weighted parts that it is the sum of. */
+        PriorityFactors: {
+            priority: number;
+            /** Format: double */
+            age: number;
+            /** Format: double */
+            association: number;
+            /** Format: double */
+            fair_share: number;
+            /** Format: double */
+            job_size: number;
+            /**
+             * Format: double
+             * @description Of the ClusterQueue's queue_priority.
+             */
+            partition: number;
+            /**
+             * Format: double
+             * @description Of the priority of its class.
+             */
+            qos: number;
+            resources: {
+                [key: string]: number;
+            };
+            /** Format: double */
+            site: number;
+            /**
+             * Format: double
+             * @description What is taken off.
+             */
+            nice: number;
+        };
         /** @description Another priority: a number, or the name of a WorkloadPriorityClass. */
         PriorityInputRequest: {
             priority?: number;
@@ -5421,6 +5475,52 @@ export interface components {
             workloads: components["schemas"]["KeyRequest"][];
             priority?: number;
             priority_class?: string;
+        };
+        /** @description What each factor of a multifactor priority counts. Factors are between 0 and 1, unless they are `unscaled`. */
+        PriorityWeights: {
+            /** @description How long it waits, of max_age_seconds. */
+            age?: number;
+            /** @description Fair Tree, by use and weights. */
+            fair_share?: number;
+            /** @description Its part of the nodes and cpus. */
+            job_size?: number;
+            /** @description The queue_priority, of the highest. */
+            queue?: number;
+            /** @description Resource -> weight of its part. */
+            resources?: {
+                [key: string]: number;
+            };
+            /** @description 7 days unless it is given. */
+            max_age_seconds?: number;
+            favor_small?: boolean;
+            /** @description The size is cpus per minute of the time limit. */
+            relative_to_time?: boolean;
+            unscaled?: string[];
+            /** @description Its priority, of the highest. */
+            class?: number;
+        };
+        /** @description What each factor of a multifactor priority counts. Factors are between 0 and 1, unless they are `unscaled`. */
+        PriorityWeightsRequest: {
+            /** @description How long it waits, of max_age_seconds. */
+            age?: number;
+            /** @description Fair Tree, by use and weights. */
+            fair_share?: number;
+            /** @description Its part of the nodes and cpus. */
+            job_size?: number;
+            /** @description The queue_priority, of the highest. */
+            queue?: number;
+            /** @description Resource -> weight of its part. */
+            resources?: {
+                [key: string]: number;
+            };
+            /** @description 7 days unless it is given. */
+            max_age_seconds?: number;
+            favor_small?: boolean;
+            /** @description The size is cpus per minute of the time limit. */
+            relative_to_time?: boolean;
+            unscaled?: string[];
+            /** @description Its priority, of the highest. */
+            class?: number;
         };
         /** @description What is wrong with a cluster. */
         Problem: {
@@ -9234,6 +9334,8 @@ export interface operations {
                      *           "preempt_for_devices": false,
                      *           "preemption_protection": {},
                      *           "node_quotas": [],
+                     *           "priority_weights": {},
+                     *           "queue_priority": 0,
                      *           "pending": 0,
                      *           "reserving": 0,
                      *           "admitted": 0,
@@ -9452,6 +9554,8 @@ export interface operations {
                      *       "preempt_for_devices": false,
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
+                     *       "priority_weights": {},
+                     *       "queue_priority": 0,
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -9728,6 +9832,8 @@ export interface operations {
                      *       "preempt_for_devices": false,
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
+                     *       "priority_weights": {},
+                     *       "queue_priority": 0,
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -10025,6 +10131,8 @@ export interface operations {
                      *       "preempt_for_devices": false,
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
+                     *       "priority_weights": {},
+                     *       "queue_priority": 0,
                      *       "pending": 0,
                      *       "reserving": 3,
                      *       "admitted": 0,
@@ -10312,6 +10420,8 @@ export interface operations {
                      *       "preempt_for_devices": false,
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
+                     *       "priority_weights": {},
+                     *       "queue_priority": 0,
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -11216,7 +11326,8 @@ export interface operations {
                      *           ],
                      *           "fair_weight": "2",
                      *           "preemption_protection": {},
-                     *           "node_quotas": []
+                     *           "node_quotas": [],
+                     *           "priority_weights": {}
                      *         }
                      *       ],
                      *       "next": null
@@ -11357,7 +11468,8 @@ export interface operations {
                      *       ],
                      *       "fair_weight": "2",
                      *       "preemption_protection": {},
-                     *       "node_quotas": []
+                     *       "node_quotas": [],
+                     *       "priority_weights": {}
                      *     }
                      */
                     "application/json": components["schemas"]["Cohort"];
@@ -11543,7 +11655,8 @@ export interface operations {
                      *       ],
                      *       "fair_weight": "2",
                      *       "preemption_protection": {},
-                     *       "node_quotas": []
+                     *       "node_quotas": [],
+                     *       "priority_weights": {}
                      *     }
                      */
                     "application/json": components["schemas"]["Cohort"];
@@ -11916,7 +12029,8 @@ export interface operations {
                      *       ],
                      *       "fair_weight": "3",
                      *       "preemption_protection": {},
-                     *       "node_quotas": []
+                     *       "node_quotas": [],
+                     *       "priority_weights": {}
                      *     }
                      */
                     "application/json": components["schemas"]["Cohort"];
@@ -21104,7 +21218,8 @@ export interface operations {
                      *             ],
                      *             "queue_holders": [],
                      *             "workload_holders": [],
-                     *             "victims": []
+                     *             "victims": [],
+                     *             "factors": null
                      *           },
                      *           "costs": [
                      *             {
@@ -31554,6 +31669,7 @@ export interface operations {
                      *       "queue_holders": [],
                      *       "workload_holders": [],
                      *       "victims": [],
+                     *       "factors": null,
                      *       "expected_start": {
                      *         "at": null,
                      *         "seconds": null,

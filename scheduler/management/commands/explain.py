@@ -14,6 +14,7 @@ from accounts.services.cluster_settings import cluster_named
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
 from scheduling.model.quantity import format_amount
+from scheduling.policies.multifactor import PriorityFactors
 
 
 class Command(BaseCommand):
@@ -49,6 +50,8 @@ def lines(found: Explanation) -> Iterator[str]:
     if found.position:
         order = "StrictFIFO" if found.strict else "BestEffortFIFO"
         yield f"Number {found.position} of {found.waiting} in ClusterQueue {found.cluster_queue} ({order})."
+    if found.factors is not None:
+        yield _factors(found.factors)
     for verdict in found.flavors:
         yield from _flavor(verdict)
     for title, workloads in (
@@ -61,6 +64,20 @@ def lines(found: Explanation) -> Iterator[str]:
     for holder in found.workload_holders:
         amount = format_amount(holder.resource, holder.amount)
         yield f"{holder.workload} ({holder.cluster_queue}) holds {amount} of {holder.resource} in {holder.flavor}"
+
+
+def _factors(found: PriorityFactors) -> str:
+    """The priority with its parts, in the order of Slurm's sprio."""
+    parts = {
+        "age": found.age,
+        "fair share": found.fair_share,
+        "job size": found.job_size,
+        "queue": found.partition,
+        "class": found.qos,
+        **found.resources,
+        "nice": -found.nice,
+    }
+    return f"Priority {found.priority}: {', '.join(f'{name} {value:.0f}' for name, value in parts.items())}"
 
 
 def _flavor(verdict: FlavorVerdict) -> Iterator[str]:

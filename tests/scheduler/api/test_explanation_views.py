@@ -134,6 +134,19 @@ def note_admissions(count: int, queue: str = "queue-team-a", minutes_ago: float 
     )  # fmt: skip
 
 
+def test_the_factors_of_a_multifactor_priority(contended: Cluster, alice: SchemaClient) -> None:
+    weights = {"class": 1000, "resources": {"cpu": 800}}
+    ClusterQueue.objects.filter(name="queue-team-a").update(priority_weights=weights)
+    Workload.objects.filter(name="second").update(annotations={"kueueweb.io/nice": "50"})
+    body = alice.get("/api/v1/workloads/team-a/first/explanation/").json()["factors"]
+    assert (body["priority"], round(body["qos"]), body["resources"]) == (411, 111, {"cpu": pytest.approx(300)})
+    body = alice.get(ADDRESS).json()["factors"]
+    assert (body["priority"], body["qos"], body["nice"]) == (250, 0, 50)
+    out = StringIO()
+    call_command("explain", "team-a/second", stdout=out)
+    assert "Priority 250: age 0, fair share 0, job size 0, queue 0, class 0, cpu 300, nice -50\n" in out.getvalue()
+
+
 def test_a_start_is_expected_at_the_pace_of_the_last_hour(contended: Cluster, alice: SchemaClient) -> None:
     Decision.objects.all().delete()
     note_admissions(12)

@@ -44,6 +44,7 @@ const explanation = (change: Partial<Explanation>): Explanation => ({
   queue_holders: [],
   workload_holders: [],
   victims: [],
+  factors: null,
   ...change,
 });
 

@@ -1,0 +1,1 @@
+"""Scenarios of other schedulers in the terms of our rules, for `manage.py policies`."""

@@ -1,0 +1,105 @@
+"""The weights of a multifactor priority. Kueue has no field for them, so that in a manifest an annotation says which
+they are."""
+
+import json
+from typing import Any, Final
+
+from accounts.kinds.declaration import Reading
+from accounts.kinds.types import AnnotationType
+from queues.kinds.annotated_json import read_json_annotation
+from queues.kinds.quotas import Naming, camel_case, snake_case
+from scheduling.manifest import FieldReader
+from scheduling.manifest.syntax import qualified_name
+from scheduling.model.cohort import PriorityWeights
+from scheduling.model.vocabulary import Unscaled
+
+ANNOTATION: Final = "kueueweb.io/priority-weights"
+
+_WEIGHTS: Final = ("age", "fairShare", "jobSize", "queue", "class")
+_SWITCHES: Final = ("favorSmall", "relativeToTime")
+_MAX_RESOURCES: Final = 64
+_UNSCALED: Final = [Unscaled.PARTITION, Unscaled.QOS, Unscaled.RESOURCES]
+
+Weights = dict[str, Any]
+"""As in our JSON; what is not set is left out."""
+
+
+class MultifactorWeights(AnnotationType):
+    """What each factor counts; {} leaves the order to Kueue."""
+
+    @property
+    def default(self) -> Weights:
+        return {}
+
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> Weights:
+        return _read(holder, key, snake_case if reading.in_json else camel_case)
+
+    def read_annotation(self, text: str) -> Weights:
+        """The value of the annotation, which is a JSON object. Raises ValueError with its first mistake."""
+        shape = f"a JSON object of {', '.join((*_WEIGHTS, 'resources', 'maxAgeSeconds', *_SWITCHES, 'unscaled'))}"
+        return read_json_annotation(text, shape, lambda holder, key: _read(holder, key, camel_case))
+
+    def write_annotation(self, value: Weights) -> str:
+        names = {snake_case(name): name for name in (*_WEIGHTS, *_SWITCHES, "maxAgeSeconds")}
+        return json.dumps({names.get(name, name): stated for name, stated in value.items()})
+
+    def core(self, value: Weights) -> PriorityWeights | None:
+        if not value:
+            return None
+        ages = {"max_age_seconds": float(value["max_age_seconds"])} if "max_age_seconds" in value else {}
+        return PriorityWeights(
+            age=value.get("age", 0),
+            fair_share=value.get("fair_share", 0),
+            job_size=value.get("job_size", 0),
+            partition=value.get("queue", 0),
+            qos=value.get("class", 0),
+            resources=value.get("resources") or {},
+            favor_small=value.get("favor_small", False),
+            relative_to_time=value.get("relative_to_time", False),
+            unscaled=frozenset(Unscaled(word) for word in value.get("unscaled") or ()),
+            **ages,
+        )
+
+
+def _read(holder: FieldReader, key: str, naming: Naming) -> Weights:
+    stated = holder.fields(key)
+    if stated is None:
+        return {}
+    found: Weights = {}
+    for name in _WEIGHTS:
+        weight = stated.optional_integer(naming(name))
+        if weight is not None:
+            found[snake_case(name)] = weight
+    found |= _read_resources(stated)
+    age = stated.optional_integer(naming("maxAgeSeconds"), minimum=1)
+    if age is not None:
+        found["max_age_seconds"] = age
+    found |= {snake_case(name): True for name in _SWITCHES if stated.boolean(naming(name))}
+    words = [word for word in stated.texts("unscaled", max_items=len(_UNSCALED)) if _is_known(stated, word)]
+    if words:
+        found["unscaled"] = words
+    stated.close()
+    return found
+
+
+def _is_known(stated: FieldReader, word: str) -> bool:
+    if word in _UNSCALED:
+        return True
+    stated.error("unscaled", f"Unsupported value: supported values: {', '.join(_UNSCALED)}")
+    return False
+
+
+def _read_resources(stated: FieldReader) -> Weights:
+    listed = stated.fields("resources")
+    if listed is None:
+        return {}
+    found = {}
+    for name in list(listed.content)[:_MAX_RESOURCES]:
+        broken = qualified_name(name)
+        if broken:
+            listed.error(name, f"as a resource name {broken}")
+        weight = listed.optional_integer(name)
+        if weight is not None:
+            found[name] = weight
+    listed.close()
+    return {"resources": found} if found else {}

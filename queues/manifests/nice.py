@@ -1,0 +1,13 @@
+"""`kueueweb.io/nice` of jobs and workloads: how much lower their multifactor priority is."""
+
+from queues.manifests import kueue_keys as keys
+from scheduling.manifest import FieldReader, ObjectMeta
+from scheduling.manifest.field_reader import INT32_MAX
+
+
+def check_nice(top: FieldReader, meta: ObjectMeta) -> None:
+    """The annotation that lowers a multifactor priority. Only a queue's weights raise one."""
+    value = meta.annotations.get(keys.NICE)
+    if value is not None and not (value.isascii() and value.isdigit() and int(value) <= INT32_MAX):
+        place = top.at(f"metadata.annotations[{keys.NICE}]")
+        top.report.error(place, value, f"must be a whole number of at most {INT32_MAX}, in quotes")
