@@ -8,9 +8,11 @@ class ClustersConfig(AppConfig):
     name = "clusters"
 
     def ready(self) -> None:
-        """Register the kinds of jobs wherever jobs are read and permitted, and the statuses that we know."""
+        """Register the kinds of jobs with the apps below, which do not import this one, and the readers of statuses."""
+        from accounts.kinds.frameworks import register_framework
         from accounts.services.access import SUBMITTABLE_KINDS
         from accounts.services.object_status import STATUS_READERS
+        from clusters.jobs.framework.job_kind import Stopping
         from clusters.jobs.reading import reader_of
         from clusters.jobs.registry import JOB_KINDS
         from clusters.multikueue.status import worker_statuses
@@ -22,6 +24,8 @@ class ClustersConfig(AppConfig):
         for kind in JOB_KINDS.values():
             JOB_READERS[kind.api_version, kind.kind] = reader_of(kind)
             SUBMITTABLE_KINDS.add(kind.kind)
+            if kind.has_workload:
+                register_framework(kind.api_version, kind.kind, gates_pods=kind.stopping is Stopping.DELETE_PODS)
 
 
 def _check_statuses(cluster: Any, rows: Sequence[Any]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ import yaml
 from django.core.exceptions import ImproperlyConfigured
 
 from clusters.client import EVENTS, Kind
+from clusters.management.commands import job_rules
 from clusters.push.served_status import KEYS
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
 from clusters.webhook.configurations import Target, webhook_configurations
@@ -134,6 +135,15 @@ def test_the_webhook_configurations_are_those_that_the_product_writes() -> None:
     assert shipped == wanted
     [service] = [each for each in objects("Service") if each["metadata"]["name"] == "webhook"]
     assert service["spec"]["ports"][0]["port"] == wanted[0]["webhooks"][0]["clientConfig"]["service"]["port"]
+
+
+def test_the_rules_for_jobs_are_those_that_follow_from_their_kinds() -> None:
+    for name in job_rules.FILES:
+        text = (FOLDER / name).read_text()
+        assert job_rules.with_rules(name, text) == text, "run manage.py job_rules"
+
+    other = (FOLDER / "rbac.yaml").read_text().replace("paddlejobs, ", "")
+    assert "paddlejobs" in job_rules.with_rules("rbac.yaml", other)
 
 
 def test_what_names_a_queue_fails_closed_and_the_rest_open() -> None:

@@ -10,30 +10,21 @@ from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import suggestion
 
 POD: Final = "pod"
-_OF_GATED_PODS: Final = frozenset({"deployment", "leaderworkerset.x-k8s.io/leaderworkerset", "statefulset"})
-"""Kinds whose pods are gated instead of the job: each of them enables `pod` too, which gates them."""
 SPARK: Final = "sparkoperator.k8s.io/sparkapplication"
-FRAMEWORKS: Final = _OF_GATED_PODS | frozenset(
-    {
-        POD,
-        "batch/job",
-        "jobset.x-k8s.io/jobset",
-        "kubeflow.org/jaxjob",
-        "kubeflow.org/mpijob",
-        "kubeflow.org/paddlejob",
-        "kubeflow.org/pytorchjob",
-        "kubeflow.org/tfjob",
-        "kubeflow.org/xgboostjob",
-        "ray.io/raycluster",
-        "ray.io/rayjob",
-        "ray.io/rayservice",
-        SPARK,
-        "trainer.kubeflow.org/trainjob",
-        "workload.codeflare.dev/appwrapper",
-    }
-)
+FRAMEWORKS: Final[set[str]] = set()
+"""The names of all kinds of jobs that get workloads. `clusters` registers them at the start, from its own list."""
+_OF_GATED_PODS: Final[set[str]] = set()
+"""Kinds whose pods are gated instead of the job: each of them enables `pod` too, which gates them."""
 _NAMELESS_GROUPS: Final = ("", "apps")
 """Groups that Kueue leaves out of the names."""
+
+
+def register_framework(api_version: str, kind: str, *, gates_pods: bool) -> None:
+    """Make a kind of job known to `integrations.frameworks`. `gates_pods`: its pods are gated instead of the job."""
+    name = framework_name(api_version, kind)
+    FRAMEWORKS.add(name)
+    if gates_pods:
+        _OF_GATED_PODS.add(name)
 
 
 def framework_name(api_version: str, kind: str) -> str:

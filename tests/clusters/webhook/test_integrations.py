@@ -42,6 +42,7 @@ def suspends(configuration: Mapping[str, object], job: dict[str, object]) -> boo
 
 def test_every_kind_with_an_integration_has_the_name_that_the_configuration_knows() -> None:
     assert {framework_name(*key) for key in KINDS} == FRAMEWORKS
+    assert {"batch/job", "pod", "kubeflow.org/pytorchjob", "ray.io/rayjob", SPARK} <= FRAMEWORKS
 
 
 def test_the_webhook_leaves_kinds_alone_that_are_switched_off() -> None:
