@@ -41,7 +41,10 @@ def check_families(families: Mapping[str, Metric], empty: AbstractSet[str], *, l
     hami = HAMI_FAMILIES | (LEGACY_FAMILIES if legacy else {})
     theirs = kueue | {name: (GAUGE, {*labels, "zone"}) for name, labels in hami.items()}
     given = set(theirs) - set(not_given()) - empty
-    found = {name for name in families if not name.startswith("kueueweb_")}
+    ours = {name for name in families if name.startswith("kueueweb_")}
+    document = _DOCUMENT.read_text(encoding="utf-8")
+    assert {name for name in ours if f"`{name}`" not in document} == set(), "docs/metrics.md does not name them"
+    found = set(families) - ours
     assert found == given, f"missing: {sorted(given - found)}, not theirs: {sorted(found - given)}"
     for name in given:
         type_, labels = theirs[name]
