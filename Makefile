@@ -30,6 +30,10 @@ test: $(VENV)/.dev frontend ## all tests, on a real PostgreSQL, Valkey, worker a
 	$(FRONTEND) run test
 	$(BIN)/python -m pytest tests/e2e
 
+.PHONY: test-quick
+test-quick: $(VENV)/.dev ## the tests beside what differs from main, and the house rules (under 90 seconds; ARGS="--base HEAD~3")
+	@$(BIN)/python -m scripts.quick_tests $(ARGS) | xargs $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
+
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## properties with time to spare: 2,000 examples each, two leaders, hostile requests (about an hour)
 	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests/scheduling tests/queues tests/gpus tests/clusters --hypothesis-profile=long $(ARGS)
