@@ -1,7 +1,7 @@
-"""What the engine hears of when rows have changed: a wake-up, never a message that must arrive.
+"""Wake-ups of the engine after rows have changed, never messages that must arrive.
 
-Both tasks are also ticked by beat, so a wake-up that is lost costs a second and nothing else. That is why nothing
-here may fail or hold up the request that caused it.
+Beat also ticks both tasks, so a lost wake-up costs a second and nothing else. That is why nothing here may fail or
+delay the request that caused it.
 """
 
 import logging

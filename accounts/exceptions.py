@@ -1,4 +1,4 @@
-"""What may go wrong with a request about queues; each error has a stable `reason` that clients may test for."""
+"""The errors of requests about queues; each has a stable `reason` that clients may test for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -72,7 +72,7 @@ class LimitReached(KueuewebError):
 
 
 class Unavailable(KueuewebError):
-    """What would have to answer does not."""
+    """A service that is needed for the answer does not respond."""
 
     reason = "Unavailable"
 

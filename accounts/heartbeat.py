@@ -1,7 +1,7 @@
-"""The sign of life of a process that works behind the screen.
+"""The heartbeat of a background process.
 
-Every few seconds, while its loop turns, it touches the file that HEARTBEAT_PATH names, for whoever restarts a process
-that hangs, and says so in Redis, where the overview, `/readyz` and the metrics read it.
+While its loop turns, the process touches the file that HEARTBEAT_PATH names every few seconds, so that a supervisor
+can restart one that hangs, and writes the time to Redis, where the overview, `/readyz` and the metrics read it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SEEN: Final = "kueueweb:heartbeats"
 
 
 class Role(StrEnum):
-    """What a process is there for."""
+    """The role of a process in an installation."""
 
     SCHEDULER = "scheduler"
     PUSH = "push"

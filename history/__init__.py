@@ -1,1 +1,1 @@
-"""What was: time series of queues, workloads and devices, and a record of each use, to look back and to charge for."""
+"""The past: time series of queues, workloads and devices, and a record of each use for reports and charges."""

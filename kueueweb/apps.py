@@ -5,7 +5,7 @@ from typing import Final
 from django.apps import AppConfig, apps
 
 _SECTIONS: Final = {"auth": "Users and groups", "knox": "API tokens"}
-"""What the admin calls the apps of others, which are named after their packages."""
+"""The admin's titles for apps of other packages."""
 
 
 class KueuewebConfig(AppConfig):

@@ -1,4 +1,4 @@
-"""What uvicorn runs: plain HTTP through WSGI threads, websockets through Channels.
+"""The application of uvicorn: plain HTTP through WSGI threads, websockets through Channels.
 
 Django's middleware under ASGI hops between threads for every layer; through WSGI the same requests take an eighth of
 the time. Websockets have no middleware and stay on the event loop, and so do the bodies of requests and the probes.

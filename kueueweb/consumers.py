@@ -23,9 +23,9 @@ _MAX_MESSAGE: Final = 1000
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library is not typed
     """Sends the numbers of the cluster that `?cluster=` names; see `scheduler.live.publisher` for the frames.
 
-    The client may send `{"type": "resume"}`: it gets a snapshot. Closes with 4401 when nobody is logged in (any more),
-    4403 without any role, 4404 for a cluster that is not there, 4429 beyond MAX_SOCKETS_PER_USER,
-    1013 while the database or Redis does not answer.
+    The client may send `{"type": "resume"}` for a snapshot. Closes with 4401 without a login or after its end, 4403
+    without any role, 4404 for an unknown cluster, 4429 beyond MAX_SOCKETS_PER_USER, 1013 while the database or Redis
+    does not answer.
     """
 
     def __init__(self, heartbeat_seconds: float = HEARTBEAT_SECONDS, recheck_seconds: float = RECHECK_SECONDS) -> None:
@@ -100,7 +100,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
                 await self.send(text_data=frame)
 
     async def rights_changed(self, message: dict[str, Any]) -> None:
-        """Somebody logged out, was switched off or lost a token: see at once whether this stream still may go on."""
+        """Check at once whether the stream may continue: a user has logged out, was deactivated or lost a token."""
         if self._socket is not None:
             await self._may_go_on(self._socket)
 

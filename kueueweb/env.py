@@ -144,7 +144,7 @@ def secret(name: str, *, lenient: bool = False) -> str:
 
 
 def credential(name: str, *, lenient: bool = False) -> str:
-    """What another service has given us: of any form, but no placeholder."""
+    """Read a credential that another service has issued: any text but a placeholder."""
     value = text(name)
     if not lenient and _PLACEHOLDER.search(value):
         raise ImproperlyConfigured(f"The environment variable {name} is a placeholder. Set what the provider gave you.")

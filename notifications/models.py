@@ -1,4 +1,4 @@
-"""What a user wants to be told, what they were told, and what is still on its way to them."""
+"""Rules of users, their notifications, and the deliveries that are under way."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from django.db.models import Q
 
 
 class Event(StrEnum):
-    """What a rule is about."""
+    """The event of a rule."""
 
     WORKLOAD_STARTED = "WorkloadStarted"
     WORKLOAD_PREEMPTED = "WorkloadPreempted"
@@ -21,7 +21,7 @@ class Event(StrEnum):
 
 
 TIMED_EVENTS = frozenset({Event.WORKLOAD_WAITS, Event.QUEUE_STARVED, Event.SCHEDULER_SILENT})
-"""What is told once it has lasted for the minutes of the rule."""
+"""Events that are reported once they have lasted for the minutes of the rule."""
 
 
 class Channel(StrEnum):
@@ -60,7 +60,8 @@ class NotificationRule(models.Model):
 
 
 class Notification(models.Model):
-    """What a user was told. `key` says of what: while it holds (`ended_at` is empty) a rule tells it once."""
+    """A notification of a user. `key` identifies its event: while that lasts (`ended_at` is empty) a rule reports it
+    once."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
@@ -98,10 +99,10 @@ class DeliveryState(StrEnum):
 
 
 class Delivery(models.Model):
-    """A notification on its way by webhook or mail.
+    """The delivery of a notification by webhook or mail.
 
-    It is Sending, committed, before anything is sent. Where the process ends in the middle it stays so, and is not
-    sent again: nobody is told twice.
+    It is committed as Sending before it is sent. If the process ends in between it stays so and is not sent again: a
+    user receives no notification twice.
     """
 
     notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="deliveries")

@@ -1,1 +1,1 @@
-"""Who may use how much, and who waits: quotas, queues and workloads."""
+"""Quotas, queues and workloads."""

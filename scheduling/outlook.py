@@ -43,7 +43,7 @@ class Outlook:
     """The decisions of the next cycles. `complete` is false if the time ran out before the cycles became idle."""
 
     loads: Mapping[Place, Load]
-    """As it is before those cycles."""
+    """The loads before those cycles."""
     inactive: Mapping[str, str]
     """ClusterQueues that admit nothing, and why."""
     starts: Mapping[str, str] = field(default_factory=dict)

@@ -104,7 +104,7 @@ class Shadow:
         self._wanted: dict[str, tuple[float, Choice]] = {}
         """Decisions that ours would make and the other scheduler has not made, and since when."""
         self._told: dict[str, Choice] = {}
-        """Those of them that it does not make: each is told once."""
+        """Decisions that our scheduler would make differently: each is reported once."""
         self.unfinished = 0
 
     def take(self, key: str, workload: Workload | None, now: float) -> None:

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
 
 
 def perform(arguments: list[str]) -> int:
-    """As `main`, by whoever holds the lock."""
+    """Perform `main` while this process holds the lock."""
     match arguments:
         case ["install"]:
             return install()
@@ -123,7 +123,7 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 
 def read(stamp: Path) -> str:
-    """What a stamp holds, nothing if there is none."""
+    """Return the contents of a stamp, empty if there is none."""
     return stamp.read_text() if stamp.exists() else ""
 
 

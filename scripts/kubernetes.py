@@ -81,7 +81,7 @@ def build(folder: Path, programs: dict[str, str], target: Path) -> None:
 
 
 def run(*command: str, directory: Path) -> str:
-    """What the command prints; ends with its own words where it fails."""
+    """Return the output of a command; exits with its errors if it fails."""
     told = {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=mod -buildvcs=false", "CGO_ENABLED": "0"}
     done = subprocess.run(command, cwd=directory, env=told, check=False, text=True, capture_output=True)
     if done.returncode:

@@ -51,7 +51,7 @@ def _of_its_name(source: str, tests: Iterable[str]) -> Iterator[str]:
 
 
 def imports_of_tests() -> dict[str, set[str]]:
-    """Of each test file, the modules and the names in modules that it imports."""
+    """Return the modules and the names in modules that each test file imports."""
     return {str(path.relative_to(ROOT)): set(_imported(path)) for path in sorted((ROOT / "tests").rglob("test_*.py"))}
 
 

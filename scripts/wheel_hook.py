@@ -1,4 +1,4 @@
-"""Hatch's hook for the wheel: it holds the built front end, so that whoever installs it needs no Node."""
+"""Hatch's hook for the wheel: the wheel contains the built front end, so that its users need no Node."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class DeviceThrottle(AddressThrottle):
 
 
 class CodeThrottle(SimpleRateThrottle):
-    """Twenty codes a minute per user, so that nobody can guess the code of another user's command line."""
+    """Limit a user to twenty codes a minute, so that the code of another user's command line cannot be guessed."""
 
     scope = "device-code"
     rate = "20/min"

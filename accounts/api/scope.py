@@ -30,7 +30,7 @@ class ClusterView(GenericAPIView[Any]):
     spans_clusters: ClassVar[bool] = False
     """Whether a read may be of several clusters (`?cluster=a,b`, `?cluster=*`); it then uses `reach` alone."""
     default_cluster: ClassVar[str] = "default"
-    """What a request without `?cluster=` is about."""
+    """The cluster of a request without `?cluster=`."""
     keyset: tuple[str, ...] = ("id",)
     writes_what_is_mirrored: ClassVar[bool] = True
     """Whether a write of this view is refused where our rows only repeat what the cluster says."""

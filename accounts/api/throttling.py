@@ -46,9 +46,9 @@ class AddressLoginThrottle(AddressThrottle):
 
 
 class NameLoginThrottle(AddressThrottle):
-    """A hundred tries an hour for one user name, whatever the addresses.
+    """Limit the tries for one user name to a hundred an hour, over all addresses.
 
-    From where the user has logged in lately it does not count, so that nobody can lock out others by their names.
+    Addresses from which the user has logged in lately are not counted, so that an attacker cannot lock a user out.
     """
 
     scope = "login-name"

@@ -30,7 +30,7 @@ MAX_PLACES: Final = 100
 
 
 class TokenWishSerializer(serializers.Serializer[Any]):
-    """What the token is for, and what it may be used for: never more than its user may do."""
+    """The purpose of a token and its permissions: never more than its user has."""
 
     name = Text(max_length=100, default="", allow_blank=True, help_text="What the token is for.")
     scope = serializers.ChoiceField(
@@ -94,7 +94,7 @@ def require_whole(request: Request) -> None:
 
 
 class TokenSerializer(serializers.Serializer[Any]):
-    """What its owner sees of a token that was made before."""
+    """A token as its owner sees it after its creation."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -119,7 +119,7 @@ class TokenView(PasswordView):
 
 
 class TokenListView(GenericAPIView[TokenDetails]):
-    """`auth/tokens/`: the tokens of whoever asks."""
+    """`auth/tokens/`: the tokens of the caller."""
 
     permission_classes = [IsAuthenticated]
     serializer_class = TokenSerializer
@@ -127,7 +127,7 @@ class TokenListView(GenericAPIView[TokenDetails]):
     keyset = ("-created", "id")
 
     def get_queryset(self) -> QuerySet[TokenDetails, Any]:
-        """Those that are still good, the newest first."""
+        """Return the valid tokens, the newest first."""
         if not self.request.user.is_authenticated:  # the schema is made for nobody
             return TokenDetails.objects.none()
         return tokens_of(self.request.user, timezone.now())
@@ -155,7 +155,7 @@ class TokenListView(GenericAPIView[TokenDetails]):
 
 
 class TokenDetailView(APIView):
-    """`auth/tokens/{token_id}/`: one token of whoever asks."""
+    """`auth/tokens/{token_id}/`: one token of the caller."""
 
     permission_classes = [IsAuthenticated]
 

@@ -47,7 +47,7 @@ class NewUserSerializer(serializers.Serializer[Any]):
 
 
 class UserChangeSerializer(serializers.Serializer[Any]):
-    """What to change; what is left out stays."""
+    """The fields to change; a field that is left out keeps its value."""
 
     is_active = TrueOrFalse(required=False, help_text="false: switch the account off; its tokens are void.")
     password = Text(max_length=1000, trim_whitespace=False, required=False, help_text="Of a local account.")

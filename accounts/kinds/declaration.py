@@ -1,7 +1,7 @@
-"""What a kind is, said once: its names, versions and fields. Manifests, our JSON, forms and the rules' values follow.
+"""The declaration of a kind: its names, versions and fields. Manifests, our JSON, forms and the rules' values follow.
 
 A declaration names the row's column, the place in a manifest and the place in our JSON of each field. Reading walks the
-document along these places, so that every mistake is found in one pass and stands at the path that its author wrote.
+document along these places, so that one pass finds every mistake, at the path that the author wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ READ_ONLY: Final = frozenset(
     ("uid", "cluster", "name", "namespace", "generation", "created_at", "deletion_requested_at", "conditions",
      "pending", "reserving", "admitted", "capacity", "weighted_share", "usage")
 )  # fmt: skip
-"""What our JSON of an object says beside its fields."""
+"""Keys of our JSON that are no fields of the kind."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Field:
     json: str | None = ""
     """Its place in our JSON: `name` unless it says otherwise; None: it is not there."""
     core: str | None = ""
-    """What the rules call it: as our JSON does unless it says otherwise; None: they do not know it."""
+    """The name of the attribute in the rules; by default that in our JSON. None: the rules do not have it."""
     older: Mapping[str, Place | None] = field(default_factory=dict)
     """Version -> its place there, None where that version does not have it."""
     annotation: str = ""
@@ -231,9 +231,9 @@ class Kind(ManifestKind):
     check: Callable[[Reading], None] = no_check
     """The rules that join several fields."""
     complete: Callable[[ObjectMeta], ObjectMeta] = lambda meta: meta
-    """What an API server adds to the metadata."""
+    """The function that adds to the metadata what an API server would."""
     users: Callable[[Cluster, str], str] = nobody
-    """What still uses the object of this name, as a message; empty: it may be deleted."""
+    """A message that names the users of an object; empty if it may be deleted."""
     is_used: Callable[[], Q] | None = None
     """The same as a condition of a query for the rows of the kind; None: nothing ever uses one."""
     core: Callable[[Any, Mapping[str, Any]], Any] | None = None

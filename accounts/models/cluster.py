@@ -14,7 +14,7 @@ class ClusterMode(StrEnum):
     OBSERVE = "observe"
     """Another Kueue decides. What the cluster says is shown; nothing is written to it."""
     SHADOW = "shadow"
-    """As `observe`; our scheduler decides beside the other one, and the differences are shown."""
+    """Like `observe`; besides, our scheduler decides the same workloads, and the differences are shown."""
     SCHEDULE = "schedule"
     """We decide."""
 

@@ -20,7 +20,7 @@ Verb = Literal["view", "submit", "protect", "audit"]
 """`view` reads; `submit` creates, changes and ends; `protect` exempts from preemption; `audit` reads who did what."""
 
 SUBMITTABLE_KINDS: Final = {"Workload"}
-"""What a submitter may write in its namespaces. The kinds of jobs are added at the start."""
+"""Kinds that a submitter may write in its namespaces. The kinds of jobs are added at the start."""
 
 OPEN_KINDS: Final = frozenset(
     {
@@ -41,7 +41,7 @@ OPEN_KINDS: Final = frozenset(
 """Readable by every user with any role: a job cannot name a flavor or priority class without knowing its name."""
 
 TREE_KINDS: Final = frozenset({"Cohort", "ClusterQueue", "LocalQueue"})
-"""What a queue admin may change, as long as it is and stays below its cohort."""
+"""Kinds that a queue admin may change, while the object is and stays below its cohort."""
 
 SECRET_KINDS: Final = frozenset({"RoleBinding", "AuditRecord"})
 """Kinds that not every reader of a cluster may read: role bindings and the audit."""
@@ -53,7 +53,8 @@ RIGHTS: Final[Mapping[Role, frozenset[Verb]]] = {
     Role.AUDITOR: frozenset({"view", "audit"}),
     Role.QUEUE_ADMIN: frozenset(),
 }
-"""What a role allows in its namespaces, on jobs and workloads; in all namespaces, `view` and `audit` reach everything.
+"""The verbs of each role in its namespaces, on jobs and workloads; in all namespaces, `view` and `audit` reach
+everything.
 
 A queue admin's rights are on TREE_KINDS, not on namespaces; a cluster admin needs no entry.
 """
@@ -62,7 +63,7 @@ _ALL: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a user may do in a cluster. `roles` maps a namespace, or "" for all of them, to the roles there."""
+    """The rights of a user in a cluster. `roles` maps a namespace, or "" for all of them, to the roles there."""
 
     username: str
     is_superuser: bool = False
@@ -70,7 +71,7 @@ class Access:
     cohorts: frozenset[str] = frozenset()
     """The cohorts below which the user is a queue admin."""
     scope: Scope = WHOLE
-    """Of the token that was shown; `roles` are cut to it already."""
+    """The scope of the token of the request; `roles` are cut to it already."""
     reads_metrics: bool = False
     """Whether the user, and the token, may read the metrics of all clusters."""
 

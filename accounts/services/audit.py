@@ -44,7 +44,7 @@ def record(
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """What a request changes within it, in however many transactions, is one line for each kind and namespace."""
+    """Join the changes of a request, over all its transactions, into one audit line per kind and namespace."""
     together = uuid4().hex
     _change_together(together)
     try:

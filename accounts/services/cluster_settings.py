@@ -22,14 +22,14 @@ from scheduling.manifest import LocatedError, ObjectMeta
 from scheduling.model.vocabulary import PlacementScope
 
 CONFIGURATION_NAME: Final = "default"
-"""What the Configuration of a cluster is called where a name is needed: it has none in its manifest."""
+"""The name of a cluster's Configuration, where one is needed: its manifest has none."""
 _NOT_THERE: Final = "0"
 _MAX_URL: Final = 2048
 _MAX_SHOWN: Final = 200
 _MAX_LOST: Final = 5
 _VERSION_LENGTH: Final = 16
 _UNREAD: Final = ObjectMeta("")
-"""Of a writer who replaces whatever is there."""
+"""The metadata of a writer who replaces any version."""
 
 
 class UnknownCredentials(ValueError):
@@ -65,10 +65,10 @@ HANDOVER_CHECKS: Final[list[Callable[[Cluster], Sequence[str]]]] = []
 
 
 def set_mode(cluster: Cluster, mode: ClusterMode) -> None:
-    """What we do with the cluster from now on. The workers and the watcher follow within seconds.
+    """Set whether we observe, shadow or schedule the cluster. The workers and the watcher follow within seconds.
 
-    Where we begin to decide in place of another scheduler, its objects are ours to serve, so that the way back is open.
-    Raises `Conflict` where the other scheduler would stop what we have started.
+    When we begin to decide in place of another scheduler, we serve its objects, so that the way back stays open.
+    Raises `Conflict` if the other scheduler would stop what we have started.
     """
     with transaction.atomic():
         # Each batch of decisions compares the generation, so that none stands that was made in the mode before.

@@ -49,9 +49,10 @@ class Reach:
         return self._parts[cluster_id][1]
 
     def permitting(self, verb: Verb, kind: str, also: Callable[[Access], bool] | None = None) -> Reach:
-        """Those of the clusters in which the user may do this to objects of the kind, or which `also` lets in.
+        """Keep the clusters in which the user may do this to objects of the kind, or which `also` permits.
 
-        As with roles, `*` leaves the others out. Raises `NotPermitted` for one that was named, and if none is left.
+        As with roles, `*` leaves the others out. Raises `NotPermitted` if a named cluster is refused, or if none is
+        left.
         """
         left = {
             pk: (cluster, access)

@@ -22,7 +22,7 @@ _KEPT: Final[Mapping[str, Mapping[Role, frozenset[Role]]]] = {
         Role.AUDITOR: frozenset({Role.AUDITOR}),
     },
 }
-"""What is left of a role."""
+"""The roles that remain of a role in each scope."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class RevokeTokens:
         """Any password will do."""
 
     def password_changed(self, password: str, user: AbstractBaseUser | None = None) -> None:
-        """Revoke all tokens: someone who knew the old password may have created some."""
+        """Revoke all tokens: an attacker who knew the old password may have created some."""
         if user is not None and user.pk is not None:
             revoke_tokens(user)
 

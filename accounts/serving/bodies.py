@@ -36,11 +36,11 @@ async def shows_credentials(headers: Headers) -> bool:
 
 @dataclass(slots=True)
 class BodyReader:
-    """Reads bodies within a limit for each and one for all that are being held.
+    """Reads request bodies within a limit for each and one for all that are held.
 
-    * max_held_by_address: how much of them one address may hold; 0: all.
+    * max_held_by_address: how many of the held bytes may come from one address; 0: all.
     * first_seconds, bytes_per_second: how long a body may take: the first seconds, and then its size at this pace.
-    * is_known: asked once a body is larger than `max_unknown_bytes`, which anybody may send.
+    * is_known: asked once a body is larger than `max_unknown_bytes`, the limit for callers without a login.
     """
 
     max_bytes: int

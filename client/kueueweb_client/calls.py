@@ -32,7 +32,7 @@ class Call(Generic[T]):
     """How long the server may say nothing, beyond the client's own patience."""
 
     def arguments(self, cluster: str) -> dict[str, Any]:
-        """What `httpx` is given."""
+        """Return the arguments for `httpx`."""
         found: dict[str, Any] = {
             "method": self.method,
             "url": BASE + self.path,
@@ -99,7 +99,7 @@ def read_with_tag(noun: str, *names: str) -> Call[tuple[Object, str]]:
 
 
 def patch(noun: str, *names: str, changes: Mapping[str, Any], tag: str = "") -> Call[Object]:
-    """Change some fields (JSON merge patch). With a tag, only if nobody has changed the object since."""
+    """Change some fields (JSON merge patch). With a tag, only if the object has not changed since."""
     return Call("PATCH", path(noun, *names), _json, body=dict(changes), headers={"If-Match": tag} if tag else {})
 
 
@@ -136,7 +136,7 @@ def watch_workload(namespace: str, name: str, version: str = "") -> Call[str]:
 
 
 def log(namespace: str, workload: str, pod: str, **options: Any) -> Call[str]:
-    """What a pod has printed. Options: container, follow, tail, since, timestamps."""
+    """Return the log of a pod. Options: container, follow, tail, since, timestamps."""
     given = {key: value for key, value in options.items() if value not in ("", False)}
     return Call("GET", path("workloads", namespace, workload, "pods", pod, "log"), lambda found: found.text, given)
 

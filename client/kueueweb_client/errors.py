@@ -1,4 +1,4 @@
-"""What a call raises."""
+"""The errors that a call raises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Unreachable(ClientError):
 
 
 class Timeout(ClientError):
-    """What was waited for did not happen in time."""
+    """The awaited state was not reached in time."""
 
 
 class Failed(ClientError):

@@ -64,7 +64,7 @@ class Event(TypedDict):
 
 
 class AppliedObject(TypedDict):
-    """What became of one object of an apply."""
+    """The result for one object of an apply."""
 
     kind: str
     namespace: str
@@ -90,7 +90,7 @@ class SkippedDocument(TypedDict):
 
 
 class ApplyResult(TypedDict):
-    """What an apply did, or would do."""
+    """The result of an apply, or of its dry run."""
 
     dry_run: bool
     objects: list[AppliedObject]

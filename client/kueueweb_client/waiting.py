@@ -1,4 +1,4 @@
-"""What a wait and a watch of one workload know between two answers: the same for both clients, without any waiting."""
+"""The state of a wait or a watch between two answers: the same for both clients, without any waiting."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Wait:
         self._reconnects = _Reconnects()
 
     def call(self) -> Call[WorkloadDetail | None]:
-        """What to ask next."""
+        """Return the next call."""
         left = max(0.0, min(self._deadline - time.monotonic(), _POLL_SECONDS))
         version = self.found["resource_version"] if self.found and self._may_stay else ""
         return calls.changed_workload(self._namespace, self._name, version, math.ceil(left))
@@ -116,7 +116,7 @@ class Watch:
         self._reconnects = _Reconnects()
 
     def call(self) -> Call[str]:
-        """What to ask next."""
+        """Return the next call."""
         return calls.watch_workload(self._namespace, self._name, self._version)
 
     def take(self, line: str) -> WorkloadDetail | None:

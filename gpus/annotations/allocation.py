@@ -63,7 +63,8 @@ class MigAllocation:
 
 @dataclass(frozen=True, slots=True)
 class FoundAllocation:
-    """What a pod in the cluster holds by its annotations; slots, MiB and cores per device are the pod's peak.
+    """The devices that a pod in the cluster holds by its annotations; slots, MiB and cores per device are the pod's
+    peak.
 
     `malformed` is an unreadable annotation. Such a pod counts as `asked` whole devices of its node (None: all of
     them) until that is resolved.
@@ -154,12 +155,12 @@ def _slots(vendor: DeviceVendor, slices: int) -> int:
 def found_allocation(
     pod: Mapping[str, Any], vendors: Sequence[DeviceVendor], *, init_done: bool = False
 ) -> FoundAllocation | None:
-    """What a pod in the cluster holds, by its own annotations; None for a pod that HAMi did not place.
+    """Return the devices that a pod in the cluster holds by its annotations; None for a pod that HAMi did not place.
 
     `pod` is a `v1.Pod` in manifest form that is neither Succeeded nor Failed. Init containers are combined with the
     others as in HAMi, and left out once all of them succeeded (`init_done`).
 
-    Anyone who may create pods controls these annotations. So they are ignored on a pod that requests no device or
+    Every user who may create pods controls these annotations. So they are ignored on a pod that requests no device or
     runs on another node, and beyond the number of devices that the pod requests.
     """
     annotations: Mapping[str, str] = (pod.get("metadata") or {}).get("annotations") or {}

@@ -32,7 +32,7 @@ class NodeLock:
 
     @classmethod
     def decode(cls, text: str) -> NodeLock:
-        """Read a lock. Raises AnnotationError; such a lock blocks the node until someone removes it."""
+        """Read a lock. Raises AnnotationError; such a lock blocks the node until an operator removes it."""
         fields = text.split(",")
         if len(fields) not in (1, 3):
             raise AnnotationError(f"expected a time, or a time, a namespace and a pod: {text!r}")

@@ -93,7 +93,7 @@ def vendor_extras(decision: Decision) -> dict[str, str]:
 
 
 def webhook_extras(decision: Decision) -> dict[str, str]:
-    """What HAMi's webhook adds for the vendor's plugin."""
+    """Return the annotations that HAMi's webhook adds for the vendor's plugin."""
     write = _BY_WEBHOOK.get(decision.vendor.common_word)
     return write(decision) if write is not None else {}
 

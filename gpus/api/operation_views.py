@@ -1,4 +1,4 @@
-"""What operators do with hardware: cordon, drain, see drift and what is really used."""
+"""Operations on hardware: cordon, drain, drift and measured use."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -66,7 +66,7 @@ class DriftSerializer(Shape):
 
 
 class DeviceUsageSerializer(Shape):
-    """What a device really uses now. A value that was not reported is null; a device that nothing reports is not
+    """The measured use of a device now. A value that was not reported is null; a device without reports is not
     listed."""
 
     cluster = serializers.CharField()
@@ -136,7 +136,7 @@ class DriftView(ClusterView):
 
     @extend_schema(responses=DriftSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """What the cluster says and what was decided, where they differ."""
+        """List the differences between the cluster's state and the decisions."""
         namespaces = self.reach.namespaces()
         found = [_drift_json(drift, self.reach.name(drift.cluster_id), namespaces) for drift in drifts(*namespaces)]
         return self.get_paginated_response(sorted(found, key=itemgetter("cluster")))
@@ -166,7 +166,7 @@ class DeviceUsageView(ClusterView):
 
     @extend_schema(responses=DeviceUsageSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """What the devices use now, as their monitors say. Absent is not 0."""
+        """List the use of the devices as their monitors report it. An absent value is not 0."""
         return self.get_paginated_response(
             [
                 {
@@ -199,7 +199,7 @@ class DeviceSamplesView(ClusterView):
         responses=DeviceSampleSerializer(many=True),
     )
     def get(self, request: Request, uuid: str) -> Response:
-        """What a device used over time."""
+        """Return the use of a device over time."""
         query = SamplesQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         since = timezone.now() - timedelta(hours=query.validated_data["hours"])

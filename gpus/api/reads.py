@@ -97,7 +97,7 @@ def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
 
 
 def _bound(clusters: Collection[int]) -> QuerySet[Any]:
-    """What was decided, beside the bound pods that it was decided for, as the cluster shows them."""
+    """Return decisions beside the bound pods that they were made for."""
     seen = DeviceAllocation.objects.filter(cluster_id__in=clusters, source=AllocationSource.DECIDED).annotate(
         seen_pod_set=F("workload__pods__pod_set"),
         seen_replica=F("workload__pods__replica"),

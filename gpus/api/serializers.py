@@ -34,7 +34,7 @@ class DeviceTotalsSerializer(Shape):
 
 
 class NodeConditionSerializer(Shape):
-    """What the cluster says of a node."""
+    """A condition of a node as the cluster reports it."""
 
     type = serializers.CharField()
     status = serializers.CharField()
@@ -86,7 +86,7 @@ class SliceSerializer(Shape):
 
 
 class DeviceUnitsSerializer(Shape):
-    """What the vendor calls the device and its parts, and its cores in the vendor's unit."""
+    """The vendor's terms for the device and its parts, and the unit of its cores."""
 
     device = serializers.CharField(help_text="`device`, `die`, `XPU`, ...")
     parts = serializers.CharField(help_text="What `slots` are: `slots`, `MIG instances`, `DRS slices`.")

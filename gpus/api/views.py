@@ -16,7 +16,7 @@ from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 
 
 class NodeFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `nodes/`."""
+    """Filters of `nodes/`."""
 
     ready = filters.BooleanFilter()
     unschedulable = filters.BooleanFilter()
@@ -28,7 +28,7 @@ class NodeFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not
 
 
 class DeviceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `devices/`."""
+    """Filters of `devices/`."""
 
     node = filters.CharFilter(field_name="node__name")
     vendor = filters.CharFilter()
@@ -42,7 +42,7 @@ class DeviceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is n
 
 
 class DeviceAllocationFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `device-allocations/`."""
+    """Filters of `device-allocations/`."""
 
     node = filters.CharFilter(field_name="node__name")
     device = filters.CharFilter(field_name="device_uuid")

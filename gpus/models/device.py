@@ -58,8 +58,8 @@ class AllocationSource(models.TextChoices):
 
 
 class DeviceAllocation(models.Model):
-    """A slice of a device: decided, for a container of a workload's replica, or external, held by somebody else's
-    pod."""
+    """A slice of a device: decided for a container of a workload's replica, or external, held by a pod that we did not
+    place."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
     node = models.ForeignKey("gpus.Node", on_delete=models.PROTECT, related_name="device_allocations")

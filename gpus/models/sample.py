@@ -1,4 +1,4 @@
-"""What devices and containers really use, beside what they were given: samples, rolled up as they age."""
+"""Measured use of devices and containers, beside their allocations: samples, rolled up as they age."""
 
 from django.db import models
 

@@ -96,7 +96,7 @@ def read_metrics(text: str) -> Reading:
 
 
 def together(readings: Iterable[Reading]) -> Reading:
-    """What several endpoints say as one reading: one may know the memory of a device, another its temperature."""
+    """Join the readings of several endpoints: one may report the memory of a device, another its temperature."""
     devices: dict[str, dict[str, float]] = {}
     containers: dict[ContainerKey, dict[str, float]] = {}
     for reading in readings:

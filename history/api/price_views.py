@@ -56,7 +56,7 @@ class PricesView(ClusterView):
 
     @extend_schema(responses=PricesSerializer)
     def get(self, request: Request) -> Response:
-        """What an hour of each resource costs."""
+        """Return the price of an hour of each resource."""
         return self._answer()
 
     @extend_schema(request=PricesSerializer, responses=PricesSerializer)

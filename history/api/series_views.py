@@ -134,7 +134,7 @@ class HistoryView(ClusterView):
         return [*selections, *([Selection(Scope.NAMESPACE, sorted(mine), own, together=True)] if own else [])]
 
     def _seen(self, scope: Scope, names: list[str]) -> Collection[str] | None:
-        """Those of the names that the user may see, or all that they may; None means all."""
+        """Return the names that the user may see, of those given or of all; None means all."""
         visible = self._visible(scope, names)
         if visible is None:
             return names or None

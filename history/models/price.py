@@ -1,4 +1,4 @@
-"""What an hour of a resource costs."""
+"""The price of an hour of a resource."""
 
 from django.db import models
 from django.db.models import Q

@@ -23,7 +23,7 @@ class Scope(StrEnum):
 
 
 class Count(StrEnum):
-    """What is counted, in `Subject.kind`; beside it `Subject.detail`."""
+    """The subject of a count, in `Subject.kind`; its name is in `Subject.detail`."""
 
     PENDING = "pending"
     """Waiting workloads, by the reason why."""
@@ -39,7 +39,7 @@ class Count(StrEnum):
 
 
 class Subject(models.Model):
-    """What a series is about. The name of a LocalQueue is namespace/name, of a user namespace/user."""
+    """The subject of a series. A LocalQueue is named namespace/name, a user namespace/user."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     scope = models.CharField(max_length=16, choices=[(scope.value, scope.value) for scope in Scope])

@@ -1,4 +1,4 @@
-"""Who held what, from when to when: written by triggers in the transaction that ends it, kept beyond the workload."""
+"""Records of use: the holder, the amounts, start and end; written by triggers at the end, kept beyond the workload."""
 
 from django.db import models
 

@@ -1,1 +1,1 @@
-"""What history does."""
+"""Sampling, reading, reports and retention of history."""

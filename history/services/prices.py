@@ -1,4 +1,4 @@
-"""What hours cost: one list for a cluster, replaced as a whole."""
+"""Prices of an hour: one list per cluster, replaced as a whole."""
 
 import zlib
 from collections.abc import Mapping, Sequence

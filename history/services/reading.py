@@ -324,7 +324,7 @@ def _row(row: Sequence[Any]) -> _Row:
 _Looked = Mapping[str, Mapping[int, int]]
 _Totals = Mapping[tuple[str, str, str], Mapping[int, float]]
 _Value = Callable[[int, int], float | None]
-"""What a series was in a step, given how many samples were taken in it."""
+"""The value of a series in a step, from the number of samples taken in it."""
 
 
 def _value(rows: Mapping[tuple[str, int], _Row], name: str, place: int, peak: bool) -> _Value:
@@ -365,7 +365,7 @@ def _events(totals: _Totals, name: str, metric: str) -> _Value:
 
 
 def _wait(totals: _Totals, name: str, metric: str) -> _Value:
-    """Of those that started in the step; None where none did."""
+    """Return the wait of the workloads that started in the step; None if none started."""
     found = {int(detail): counts for (kind, of, detail), counts in totals.items() if kind == Count.WAIT and of == name}
 
     def value(at: int, _: int) -> float | None:
@@ -382,7 +382,7 @@ def _plus(one: float | None, other: float | None) -> float | None:
 
 
 def unit_of(metric: str) -> str:
-    """What the values count, for people and for axes."""
+    """Return the unit of a metric, for texts and axes."""
     if metric in WAIT_METRICS:
         return "seconds"
     if metric in QUOTA_METRICS:

@@ -1,1 +1,1 @@
-"""What all endpoints share; the settings name it, so that the apps below never import it."""
+"""The shared parts of all endpoints; the settings name them, so that the apps below never import them."""

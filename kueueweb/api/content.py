@@ -13,7 +13,7 @@ from kueueweb.api.exceptions import TooLarge
 
 _MAX_DEPTH: Final = 128
 _MAX_WRITTEN_DEPTH: Final = 254
-"""What orjson writes at most."""
+"""The depth that orjson can write."""
 
 
 class JSONRenderer(BaseRenderer):

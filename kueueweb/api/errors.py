@@ -100,7 +100,7 @@ def _refusal(error: queues.KueuewebError) -> Response:
 
 
 def _version_of(current: Mapping[str, Any]) -> int | str:
-    """Of a row its generation, of a manifest its resourceVersion, which is the same."""
+    """Return the generation of a row, or the resourceVersion of a manifest, which is the same."""
     version: int | str = current["metadata"]["resourceVersion"] if "metadata" in current else current["generation"]
     return version
 

@@ -1,5 +1,4 @@
-"""What the OpenAPI document shows beside its shapes: an example for each error and each operation, and a line
-about each group of addresses."""
+"""The examples of the OpenAPI document: for each error and each operation, and a line about each group of addresses."""
 
 import json
 from collections.abc import Mapping
@@ -42,7 +41,7 @@ _EXAMPLES: Final = Path(__file__).with_name("examples.json")
 
 @cache
 def examples() -> Mapping[tuple[str, str], Mapping[str, Any]]:
-    """What was sent (`request`; YAML as text) and answered (`answer`), by method and path; of each list one row.
+    """Return requests (`request`; YAML as text) and answers (`answer`) by method and path; of each list one row.
     `make examples` writes them."""
     found: dict[str, Any] = json.loads(_EXAMPLES.read_text(encoding="utf-8"))
     return {(method, path): body for (method, path), body in ((key.split(" "), body) for key, body in found.items())}

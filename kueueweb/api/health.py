@@ -12,7 +12,7 @@ from accounts.redis_client import redis_client
 
 
 def readiness() -> dict[str, str | dict[str, str]]:
-    """What the database and Redis say: "ok", or the name of the error; and how the other processes are."""
+    """Return the state of the database and Redis, "ok" or the name of the error, and that of the other processes."""
     close_old_connections()  # outside a request nobody else does
     database, redis = _database(), _redis()
     return {"database": database, "redis": redis, "roles": _roles() if database == redis == "ok" else {}}

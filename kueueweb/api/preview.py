@@ -1,4 +1,4 @@
-"""What a submission would come to: applied, explained, priced, and taken back."""
+"""Preview a submission: apply it, explain it, price it, and roll it back."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ _COUNTS: Final = frozenset(vendor.resources.count for vendor in VENDORS)
 
 
 class CostSerializer(serializers.Serializer[Any]):
-    """What an hour in one flavor costs."""
+    """The price of an hour in one flavor."""
 
     pod_sets = serializers.ListField(child=serializers.CharField())
     flavor = serializers.CharField()
@@ -62,7 +62,7 @@ class PreviewedWorkloadSerializer(serializers.Serializer[Any]):
 
 
 class PreviewSerializer(serializers.Serializer[Any]):
-    """What a submission would come to now."""
+    """The result that a submission would have now."""
 
     result = ApplyResultSerializer()
     currency = serializers.CharField(allow_blank=True, help_text="Empty: no prices are set.")
@@ -187,7 +187,7 @@ def _workloads_of(cluster: Cluster, result: ApplyResult) -> Iterable[Workload]:
 
 
 def costs_of(explanation: Explanation, prices: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
-    """What an hour costs in each flavor that is not refused for what it is; nothing where no price is set."""
+    """Return the price of an hour in each flavor that is not refused for good; nothing without prices."""
     listed = {(price["flavor"], price["resource"]): float(price["per_hour"]) for price in prices["prices"]}
     for verdict in explanation.flavors:
         amounts = _amounts(verdict)

@@ -1,4 +1,4 @@
-"""What a change of queues and quotas would do, as JSON: the workloads that gain or lose by it, and quotas overdrawn."""
+"""The effects of a change of queues and quotas as JSON: workloads that it would admit or evict, and exceeded quotas."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class InactiveQueueSerializer(serializers.Serializer[Any]):
 
 
 class EffectsSerializer(serializers.Serializer[Any]):
-    """What would happen at once, beyond what happens without the change."""
+    """The immediate effects, compared with those of the next cycles without the change."""
 
     complete = serializers.BooleanField(
         help_text="False where the time was over before the scheduler's cycles came to rest: there is more to come."
@@ -67,12 +67,13 @@ class EffectsSerializer(serializers.Serializer[Any]):
 
 
 def present_outlook(world: World, now: float) -> Outlook:
-    """What the next cycles would do, as far as there is time to try."""
+    """Return the result of the next cycles, as far as the time allows to try."""
     return look_ahead(world, now, _until(time.monotonic() + _SECONDS))
 
 
 def effects_json(found: Effects, access: Access) -> dict[str, Any]:
-    """As `EffectsSerializer` has it. The caller may change the queues, so it may read their names."""
+    """Return the effects in the shape of `EffectsSerializer`. A caller who may change the queues may read their
+    names."""
     return {
         "complete": found.complete,
         "starts": _workloads(found.starts, access),

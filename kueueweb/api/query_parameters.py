@@ -38,7 +38,7 @@ class RefuseUnknownParameters:
         self._handler = handler
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """As it comes: which view it is for is known in `process_view`."""
+        """Pass the request on: its view is known in `process_view`."""
         return self._handler(request)
 
     def process_view(

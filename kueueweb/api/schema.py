@@ -202,7 +202,7 @@ def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any
 
 
 def success_of(operation: Mapping[str, Any]) -> dict[str, Any]:
-    """What an operation's document says of the JSON that it answers with when all is well."""
+    """Return the content of the successful JSON answer in an operation's document."""
     responses = operation["responses"]
     code = min(code for code in responses if code.startswith("2") and "content" in responses[code])
     content: dict[str, Any] = responses[code]["content"]["application/json"]

@@ -12,7 +12,7 @@ FIRST_JOBS: Final = 45
 MAX_WAITING: Final = 6
 """Per queue: what arrives while so many wait is not submitted, so that the lines stay short."""
 _GPU_JOBS_PER_SECOND = 0.05
-"""A little more than the GPUs can do: they are nearly always held, and somebody waits."""
+"""Slightly more jobs than the GPUs can run, so that GPUs are nearly always in use and some jobs wait."""
 _OTHER_JOBS_PER_SECOND: Mapping[str, float] = {SEVERAL: 0.02, MIXED: 0.06}
 
 

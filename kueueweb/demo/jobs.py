@@ -17,8 +17,8 @@ _MAX_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for mon
 _KEPT_SECONDS = 600  # of the cluster's time, that a finished Job stays in the cluster
 _WHOLE_DEVICE = 1_000
 _HOST_SHARE = 0.5
-"""Of the cpu and memory that openb's pods ask for: its nodes have more of both for each GPU than those of the demo,
-where the GPUs shall run out first."""
+"""The share of the cpu and memory of openb's pods that the demo requests: openb's nodes have more of both per GPU,
+and in the demo the GPUs are to be exhausted first."""
 _FAILING_SHARE = "0.01"
 _LOW_PRIORITY = "low-priority"
 _MAX_LOW_PRIORITY_SECONDS = 300.0  # a long one would be preempted again and again, and never end
@@ -36,8 +36,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who submits: the account, where to, and what share of its jobs has which priority. Few of them may preempt, and
-    few are low enough to be preempted: that is an event, not the weather."""
+    """An account that submits: its LocalQueues, and the shares of its jobs by priority. Few jobs may preempt or be
+    preempted, so that a preemption stays an event."""
 
     username: str
     namespace: str
@@ -88,7 +88,7 @@ class OpenbSizes:
         return cls(shapes, table["run_seconds_percentiles"])
 
     def shape(self, chance: random.Random) -> Shape:
-        """What a pod asks for: the devices of one of openb's, and a part of its cpu and memory."""
+        """Draw the requests of a pod: the devices of one of openb's pods, and a part of its cpu and memory."""
         shape = chance.choices(self._shapes, cum_weights=self._weights)[0]
         return replace(
             shape,

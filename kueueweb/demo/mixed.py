@@ -34,7 +34,7 @@ SHAPES: Sequence[tuple[str, Mapping[str, str]]] = (
     ("dies", {"vastaitech.com/va": "2"}),
     ("biren", {"birentech.com/gpu": "1"}),
 )
-"""What a job's name begins with, and its limits."""
+"""Prefixes of job names, each with the limits of the jobs."""
 
 
 SHAPES_OF: Mapping[str, Sequence[tuple[str, Mapping[str, str]]]] = {

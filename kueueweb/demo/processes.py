@@ -31,9 +31,9 @@ def processes(
     fleet: str = FLEETS[0],
     webhook_port: int | None = None,
 ) -> list[Process]:
-    """Those that run until they are stopped, in the order in which they start.
+    """Return the processes that run until they are stopped, in the order of their start.
 
-    With a port for it, the simulated cluster asks the admission webhook, as a real one does.
+    With a port for it, the simulated cluster calls the admission webhook, as a real one does.
     """
     scale = f"{time_scale:g}"
     cluster = ("--port", str(cluster_port), "--time-scale", scale, "--snapshot", str(snapshot), "--fleet", fleet)
@@ -55,7 +55,7 @@ def processes(
 def environment(
     base: Mapping[str, str], *, database_url: str, redis_url: str, secret_key: str, cluster_port: int
 ) -> dict[str, str]:
-    """What all of them are told."""
+    """Return the environment that all processes share."""
     return {
         **base,
         "DATABASE_URL": database_url,

@@ -1,4 +1,4 @@
-"""What goes wrong when a server is to be started here."""
+"""The errors of starting a server here."""
 
 
 class ServerUnavailable(Exception):

@@ -193,7 +193,7 @@ def _major(binaries: Path) -> int:
 
 
 def _server_user() -> str | None:
-    """The user that runs the server if we are root: the machine's `postgres`, else `nobody`."""
+    """Return the user that runs the server if we are root: the machine's `postgres`, else `nobody`."""
     if os.geteuid() != 0:
         return None
     import pwd

@@ -33,7 +33,7 @@ class Life:
 
 @dataclass(slots=True)
 class Run:
-    """What happened: every workload, and when the run began and ended."""
+    """The result of a run: every workload, and the start and the end."""
 
     began_at: float = 0.0
     ended_at: float = 0.0

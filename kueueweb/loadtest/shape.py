@@ -148,7 +148,7 @@ def _topology_request(topology: Mapping[str, str]) -> dict[str, Any]:
 
 
 def manifest_text(shape: Shape) -> str:
-    """What a run needs before its first workload, as YAML."""
+    """Return the objects that a run needs before its first workload, as YAML."""
     import yaml  # here, as no command but this one writes any
 
     return str(yaml.dump_all(manifests(shape), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper)))

@@ -1,1 +1,1 @@
-"""What stands before Django: connections, bodies, probes and turns, all on the event loop."""
+"""The front of Django: connections, bodies, probes and turns, all on the event loop."""

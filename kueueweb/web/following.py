@@ -123,7 +123,7 @@ class _Reading:
             self._close()
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """What is read, as it comes."""
+        """Yield the log as it arrives."""
         while (piece := await self._queue.get()) is not None:
             self._free.release()
             yield piece

@@ -23,7 +23,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 Checks = Mapping[str, str | dict[str, str]]
-"""What is needed to serve: "ok", or why it is not; and, as `roles`, how the other processes are."""
+"""The state of each service that is needed: "ok", or the reason; and, as `roles`, that of the other processes."""
 
 THREADS: Final = 8
 _THREADS_PER_CALLER: Final = 3
@@ -108,9 +108,9 @@ class Gate:
 
 
 def callers(scope: Scope) -> list[str]:
-    """Whose turn it is: that of the token and that of the session that the request shows, or else of its address.
+    """Return the callers that share a turn: the token and the session of the request, or else its address.
 
-    It is the turn of both, since either may be made up beside the one that counts.
+    A request that shows both takes a turn of both, since one of them may be forged.
     """
     found = []
     for name, pattern in ((b"authorization", _TOKEN), (b"cookie", _SESSION)):

@@ -82,7 +82,7 @@ class LargeRequests:
 
 
 def answer_with_django(environment: dict[str, Any], body: bytes) -> Response:
-    """What the product answers."""
+    """Return the product's answer."""
     status, headers, written = 500, list[tuple[bytes, bytes]](), list[bytes]()
 
     def start(line: str, found: list[tuple[str, str]], _: object = None, /) -> Callable[[bytes], object]:

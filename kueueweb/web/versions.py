@@ -1,4 +1,4 @@
-"""The versions of all watched workloads, looked at once a second in one query, whoever and how many watch them."""
+"""The versions of all watched workloads: one query a second, for any number of watches."""
 
 import asyncio
 import logging
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 from django.db import Error as DatabaseFailure
 
 ReadVersions = Callable[[list[int]], Mapping[int, str]]
-"""{primary key: version} of those that are there. An empty list says that nobody watches any more."""
+"""{primary key: version} of the existing workloads. An empty list says that no watch is left."""
 
 _PAUSE_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
 class _Expected(NamedTuple):
-    """Somebody waits until the workload has another version than this one."""
+    """A watch that waits for another version of a workload than this one."""
 
     workload: int
     version: str
@@ -25,7 +25,7 @@ class _Expected(NamedTuple):
 
 
 class Versions:
-    """Tells who waits for a workload that its version is another. It reads in one thread, while anybody waits."""
+    """Wakes the watches of a workload when its version changes. It reads in one thread, while there are watches."""
 
     def __init__(self, read: ReadVersions, pause_seconds: float = _PAUSE_SECONDS) -> None:
         self._read = read
@@ -48,7 +48,7 @@ class Versions:
 
     @contextmanager
     def expected(self, workload: int, version: str) -> Iterator[asyncio.Future[None]]:
-        """What is done once the workload has another version, or is gone."""
+        """Yield a future that is done once the workload has another version or is deleted."""
         one = _Expected(workload, version, asyncio.get_running_loop().create_future())
         self._expected.add(one)
         try:

@@ -1,8 +1,8 @@
 """Watches of single workloads: Django gives each answer, and between two of them only the event loop waits.
 
-A watch holds no thread and no database connection. When the version of its workload changes, and every now and then
-without that, the ordinary address is asked again with the watcher's own credentials. So rights are checked each time,
-and whoever has lost them is told so instead of the next state.
+A watch holds no thread and no database connection. When the version of its workload changes, and at intervals without
+a change, the ordinary address is requested again with the watcher's own credentials. So rights are checked each time,
+and a user who has lost them gets the refusal instead of the next state.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from queues.api.watches import WATCH_HEADER, WATCH_MEDIA_TYPE, WATCH_NAMES, Watc
 MAX_WATCHES: Final = 500
 _MAX_PER_USER: Final = 50
 _BEAT_SECONDS: Final = 15.0
-"""As often a watch without news asks again, and a stream gets a line: proxies cut connections that are silent."""
+"""The interval of a watch without news, and of an empty line in a stream: proxies cut silent connections."""
 _HEADER: Final = WATCH_HEADER.lower().encode()
 _NOT_SENT: Final = (b"accept-encoding", b"content-length", b"transfer-encoding")
 _SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
@@ -106,7 +106,7 @@ class Watchers:
 
 @dataclass(slots=True)
 class _Answer:
-    """What the ordinary address says."""
+    """The answer of the ordinary address."""
 
     status: int = 0
     headers: Headers = field(default_factory=list)
@@ -126,7 +126,7 @@ class _Answer:
             return {"reason": "Unavailable", "message": f"The server answers with status {self.status}."}
 
     async def take(self, message: Message) -> None:
-        """What the application sends."""
+        """Take a message that the application sends."""
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message["headers"])
         elif message["type"] == "http.response.body":
@@ -198,7 +198,7 @@ class _Watch:
         await send({"type": "http.response.body", "body": b""})
 
     async def _last_line(self, refusal: _Answer, last: bytes) -> Message:
-        """That the workload is gone, or why nothing more of it is shown."""
+        """Return the last line: the workload is deleted, or why it is no longer shown."""
         try:
             if refusal.status == HTTPStatus.NOT_FOUND and await self._versions.is_gone(self._query.workload):
                 return _line("DELETED", last)
@@ -220,7 +220,7 @@ class _Watch:
 
 
 async def _asked(application: Application, scope: Scope) -> _Answer:
-    """What the ordinary address answers to who watches."""
+    """Return the answer of the ordinary address to the watcher."""
     parameters = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True)
     query = urlencode([(name, value) for name, value in parameters if name not in WATCH_NAMES])
     headers = [(name, value) for name, value in scope["headers"] if name.lower() not in _NOT_SENT]

@@ -52,7 +52,7 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
 
 
 class NotificationSerializer(serializers.ModelSerializer[Notification]):
-    """What the user was told."""
+    """A notification that the user received."""
 
     cluster = serializers.SlugRelatedField[Cluster](slug_field="name", read_only=True)
     event = serializers.ChoiceField([event.value for event in Event])
@@ -64,7 +64,7 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
 
 
 class NotificationStatusSerializer(serializers.Serializer[Any]):
-    """What the menu shows, and how this user can be told."""
+    """The contents of the menu, and the channels of this user."""
 
     unread = serializers.IntegerField()
     mail_address = serializers.CharField(allow_blank=True, help_text="Of the account; empty: it has none.")
@@ -89,7 +89,7 @@ def _is_web_address(text: str) -> bool:
 
 
 class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
-    """What a user wants to be told about, and how, beside the page."""
+    """The rule of a user: the event, and the channels beside the page."""
 
     cluster = serializers.SlugRelatedField[Cluster](slug_field="name", read_only=True)
     event = serializers.ChoiceField([event.value for event in Event])
@@ -121,7 +121,7 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """What belongs together, as it is after the change."""
+        """Check fields that depend on each other, with their values after the change."""
         whole: dict[str, Any] = {str(name): getattr(self.instance, str(name), None) for name in self.fields} | attrs
         event = Event(whole["event"])
         self._check_channels(whole)
@@ -144,7 +144,7 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
 
 
 class _OwnView(ClusterView):
-    """What belongs to whoever asks, in the clusters that they name."""
+    """Objects that belong to the caller, in the clusters that they name."""
 
     filter_backends: list[Any] = []
     spans_clusters = True
@@ -186,7 +186,7 @@ class NotificationListView(_OwnView):
 
     @extend_schema(responses=NotificationSerializer(many=True), operation_id="notifications_list")
     def get(self, request: Request) -> Response:
-        """What you were told in these clusters, the newest first."""
+        """List your notifications in these clusters, the newest first."""
         page = self.paginate_queryset(self.notifications().select_related("cluster").prefetch_related("deliveries"))
         return self.get_paginated_response(NotificationSerializer(page, many=True).data)
 
@@ -235,7 +235,7 @@ class RuleListView(_OwnView):
 
     @extend_schema(responses=RuleSerializer(many=True), operation_id="notification_rules_list")
     def get(self, request: Request) -> Response:
-        """What you want to be told about in these clusters."""
+        """List your rules in these clusters."""
         page = self.paginate_queryset(self.rules().select_related("cluster"))
         return self.get_paginated_response(RuleSerializer(page, many=True).data)
 
@@ -273,7 +273,7 @@ class RuleView(_OwnView):
 
 
 class RuleTestThrottle(SimpleRateThrottle):
-    """Ten tests a minute per user: each is sent to somebody."""
+    """Limit a user to ten tests a minute: each sends a message."""
 
     scope = "rule-test"
     rate = "10/min"

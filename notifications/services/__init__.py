@@ -1,1 +1,1 @@
-"""What the notifications do: rules, gathering, delivery."""
+"""Notifications: rules, gathering, delivery."""

@@ -26,9 +26,9 @@ from scheduling.model.times import rfc3339
 MAX_ATTEMPTS: Final = 6
 MAX_AT_ONCE: Final = 50
 MAX_OF_ONE_USER: Final = 10
-"""In one pass, so that nobody waits behind all that another user is told."""
+"""The deliveries to one user in a pass, so that no user waits for all those of another."""
 _PATIENCE_SECONDS: Final = 2.0
-"""Whose receivers took longer in this pass waits for the next one with the rest."""
+"""The time after which a user's further deliveries wait for the next pass."""
 _TIMEOUT_SECONDS: Final = 5.0
 _FIRST_PAUSE: Final = timedelta(seconds=10)
 

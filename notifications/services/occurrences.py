@@ -1,4 +1,4 @@
-"""What has happened, or is so, that a rule is about."""
+"""Occurrences that rules ask about: events, and states that last."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFAULT_MINUTES: Final[Mapping[Event, int]] = {
     Event.SCHEDULER_SILENT: 1,
 }
 MAX_AT_ONCE: Final = 100
-"""Of one rule in one look; what is left follows in the next."""
+"""The occurrences of one rule in a pass; the others follow in the next."""
 _FAILURES: Final = (FinishedReason.FAILED, FinishedReason.FAILED_TO_START)
 
 
@@ -55,7 +55,7 @@ class Look:
 
     @property
     def cutoff(self) -> datetime:
-        """What began before it has lasted for the minutes of the rule."""
+        """Return the time before which a state must have begun to have lasted for the minutes of the rule."""
         return self.now - timedelta(minutes=self.minutes)
 
     def own_workloads(self) -> QuerySet[Workload]:
@@ -146,10 +146,10 @@ HAPPENS: Final[Mapping[Event, Callable[[Look], Iterable[Occurrence]]]] = {
     Event.WORKLOAD_FAILED: _failed,
     Event.WORKLOAD_WAITS: _waits,
 }
-"""What is told once for ever: its key has its time."""
+"""Events that are reported once: their key has their time."""
 HOLDS: Final[Mapping[Event, Callable[[Look], Iterable[Occurrence]]]] = {
     Event.QUEUE_STARVED: _starved,
     Event.DEVICE_FAILED: _failed_devices,
     Event.SCHEDULER_SILENT: _silent,
 }
-"""What is told when it begins, and again only after it has ended."""
+"""States that are reported when they begin, and again only after they have ended."""

@@ -35,7 +35,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         return super().history_view(request, object_id, {**(extra_context or {}), "edits": edits, "most": MOST})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """What names an object stays."""
+        """Make the fields that identify an object read-only."""
         return self.named_by if obj is not None else ()
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -49,7 +49,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
 
     @admin.display(description="fair sharing weight", ordering="fair_sharing_weight")
     def weight(self, obj: Any) -> str:
-        """As it was written, without the zeros that the column adds."""
+        """Return the weight as it was written, without the zeros that the column adds."""
         return f"{obj.fair_sharing_weight.normalize():f}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

@@ -152,7 +152,7 @@ class ConfigurationForm(AnyModelForm):
         )
 
     def _changed_meanwhile(self) -> str:
-        """Who changed the object after the page was opened, and in what it differs from what the page sends."""
+        """Return a message about the edits since the page was opened: their users, and the differences."""
         stored = self.kind.to_json(self.instance)
         differences = []
         for name, place in self._places():
@@ -169,7 +169,7 @@ class ConfigurationForm(AnyModelForm):
         )
 
     def _of(self, name: str) -> Any:
-        """What names the object is not editable once it exists."""
+        """Return a field that identifies the object, read-only once it exists."""
         return self.cleaned_data[name] if name in self.cleaned_data else getattr(self.instance, name)
 
     def _places(self) -> Iterator[tuple[str, str]]:

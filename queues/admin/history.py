@@ -34,7 +34,7 @@ class Edit:
 
 
 def edits_of(kind: str, cluster: str, namespace: str, name: str) -> list[Edit]:
-    """What was done to the object, by whom and from where ever, the newest first; at most MOST."""
+    """Return the edits of the object, the newest first; at most MOST."""
     found = AuditRecord.objects.filter(kind=kind, cluster_name=cluster, namespace=namespace).about(name)
     return [
         Edit(

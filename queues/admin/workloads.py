@@ -64,7 +64,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
         self._act(request, chosen, workloads.cancel)
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Who may change workloads by Django's permissions."""
+        """Whether the user's Django permissions allow changes of workloads."""
         return request.user.has_perm("queues.change_workload")
 
     def _act(

@@ -1,4 +1,4 @@
-"""What users do with workloads: cancel, hold, release, finish, another priority; one at a time or many."""
+"""Actions on workloads: cancel, hold, release, finish, set the priority; on one or on many."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial

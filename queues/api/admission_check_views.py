@@ -22,7 +22,7 @@ _RIGHT = "queues.answer_admissioncheck"
 
 
 class CheckAnswerSerializer(Shape):
-    """What a check says of a workload."""
+    """The answer of a check about a workload."""
 
     state = serializers.ChoiceField([state.value for state in AdmissionCheckStatus])
     message = Text(required=False, allow_blank=True, default="")

@@ -29,7 +29,7 @@ def _texts(**options: Any) -> serializers.DictField:
 
 
 class ObjectSerializer(Shape):
-    """What every configuration object has."""
+    """The fields of every configuration object."""
 
     uid = serializers.UUIDField(read_only=True)
     cluster = serializers.CharField(read_only=True, help_text="Empty for a role that holds in every cluster.")
@@ -268,7 +268,7 @@ _TELEMETRY_HELP: Final = (
 
 
 class ClusterSettingsSerializer(Shape):
-    """What an admin sets of a cluster."""
+    """The settings of a cluster that an admin edits."""
 
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], required=False, help_text=_MODE_HELP)
     serves_kueue_objects = TrueOrFalse(required=False, help_text=_SERVES_HELP)

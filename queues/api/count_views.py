@@ -78,7 +78,7 @@ class WorkloadCountsView(ClusterView):
 
 
 def _counted(workloads: QuerySet[Workload], by: str) -> tuple[int, Mapping[str, int]]:
-    """How many there are, and how many by each value. Raises ValidationError for what nobody counts by."""
+    """Count the workloads, and those of each value. Raises ValidationError for an attribute that cannot be counted."""
     if by == _NODE:
         return _counted_by_node(workloads)
     if by.startswith(_LABEL):

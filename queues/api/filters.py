@@ -14,7 +14,7 @@ from queues.models import LocalQueue, Pod, PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 MAX_NAMES: Final = 100
-"""As many as a delta of the live stream names."""
+"""The number of names in a delta of the live stream."""
 _STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
 
 
@@ -28,7 +28,7 @@ class _ManyChoices(filters.BaseInFilter, filters.ChoiceFilter):  # type: ignore[
 
 
 _TIMES: Final[Mapping[str, str]] = {"": "created_at", "admitted_": "admitted_at", "finished_": "finished_at"}
-"""What the ranges `since` and `until` are of, by what stands before these words."""
+"""The columns of the ranges `since` and `until`, by the prefix of these words."""
 
 
 def _start(prefix: str, of: str) -> filters.IsoDateTimeFilter:
@@ -54,7 +54,7 @@ class _WorkloadForm(forms.Form):
 
 
 class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `workloads/`."""
+    """Filters of `workloads/`."""
 
     cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
     local_queue = filters.CharFilter(field_name="queue_name")
@@ -115,26 +115,26 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     # Subqueries, not joins: a workload with many pods is one workload, in lists and in counts.
 
     def on_node(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """Those that run there now."""
+        """Keep the workloads that run on the node now."""
         return workloads.filter(pk__in=living_pods().filter(node_name=value).values("workload_id"))
 
     def asking_for(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """Those of which a pod set names the resource."""
+        """Keep the workloads with a pod set that requests the resource."""
         return workloads.filter(pk__in=PodSet.objects.filter(requests__has_key=value).values("workload_id"))
 
     def with_labels(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """Those whose labels match the selector."""
+        """Keep the workloads whose labels match the selector."""
         return with_labels(workloads, name, value)
 
 
 class NamespaceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of lists of objects that are in namespaces."""
+    """Filters of lists of namespaced objects."""
 
     namespace = filters.CharFilter()
 
 
 class LocalQueueFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `local-queues/`."""
+    """Filters of `local-queues/`."""
 
     namespace = filters.CharFilter()
     cluster_queue = filters.CharFilter(field_name="cluster_queue_name")

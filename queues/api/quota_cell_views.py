@@ -35,7 +35,7 @@ class QuotasInFlavorSerializer(serializers.Serializer[Any]):
 
 
 class ChangedQuotaAmountsSerializer(serializers.Serializer[Any]):
-    """What changes of one resource; what is left out stays."""
+    """The amounts to change of one resource; an amount that is left out keeps its value."""
 
     nominal_quota = serializers.CharField(required=False)
     borrowing_limit = serializers.CharField(required=False, allow_null=True, help_text="Null: no limit.")
@@ -43,7 +43,7 @@ class ChangedQuotaAmountsSerializer(serializers.Serializer[Any]):
 
 
 class ChangedQuotasInFlavorSerializer(serializers.Serializer[Any]):
-    """What changes of the quotas in one flavor, by resource."""
+    """The quotas to change in one flavor, by resource."""
 
     resources = serializers.DictField(child=ChangedQuotaAmountsSerializer())
 
@@ -90,14 +90,14 @@ class FlavorQuotasView(ClusterView):
 
 
 class ClusterQueueQuotasView(FlavorQuotasView):
-    """Of a ClusterQueue."""
+    """Quotas of a ClusterQueue in a flavor."""
 
     kind = "ClusterQueue"
     queryset = ClusterQueue.objects.none()
 
 
 class CohortQuotasView(FlavorQuotasView):
-    """Of a Cohort."""
+    """Quotas of a Cohort in a flavor."""
 
     kind = "Cohort"
     queryset = Cohort.objects.none()

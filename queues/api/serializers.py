@@ -183,7 +183,7 @@ class CreatedWorkloadSerializer(Shape):
 
 
 class CreatedSerializer(Shape):
-    """What a submission stored, in its order."""
+    """The objects that a submission stored, in its order."""
 
     workloads = CreatedWorkloadSerializer(many=True)
 

@@ -1,4 +1,4 @@
-"""What a watch of one workload asks for. The web process waits for it (kueueweb.web.watching), on its event loop."""
+"""The request to watch a workload. The web process waits for it (kueueweb.web.watching), on its event loop."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
@@ -18,7 +18,7 @@ from queues.api.serializers import WorkloadDetailSerializer
 from queues.querysets import workload_versions
 
 WATCH_HEADER: Final = "X-Kueueweb-Watch"
-"""Of an answer that the web process replaces by what it was asked to wait for."""
+"""The header of an answer that the web process replaces after the awaited change."""
 WATCH_MEDIA_TYPE: Final = "application/x-ndjson"
 MAX_WATCH_SECONDS: Final = 600
 WATCH_NAMES: Final = ("watch", "resource_version", "timeout_seconds")
@@ -46,7 +46,7 @@ WATCH_PARAMETERS: Final = (
 
 
 class WatchErrorSerializer(serializers.Serializer[Any]):
-    """What the same request is refused with now."""
+    """The error with which the same request would be refused now."""
 
     status = serializers.IntegerField(help_text="The status that HTTP has for it.")
     reason = serializers.CharField()
@@ -110,7 +110,8 @@ def asks_to_wait(request: Request) -> bool:
 
 
 def wait_for(workload: int, request: Request) -> HttpResponse:
-    """The answer that the web process replaces. Where none stands before Django it says that nobody waits here."""
+    """Return an answer that the web process replaces. Without the web process it is an error that watching is
+    unavailable."""
     stream = flag(request, "watch")
     seconds = query_text(request.query_params, "timeout_seconds") or (MAX_WATCH_SECONDS if stream else _POLL_SECONDS)
     query = WatchQuery(
@@ -128,7 +129,8 @@ def wait_for(workload: int, request: Request) -> HttpResponse:
 
 
 def read_versions(workloads: list[int]) -> dict[int, str]:
-    """The versions of those that are there; called in a thread that keeps its connection while somebody watches."""
+    """Return the versions of the existing workloads. The thread that calls it keeps its connection while watches
+    last."""
     close_old_connections()
     if not workloads:
         connection.close()

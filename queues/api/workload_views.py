@@ -108,7 +108,7 @@ class WorkloadsView(ClusterView):
         return _KEYSETS.get(query_text(self.request.query_params, "ordering"), _KEYSETS["-id"])
 
     def get_queryset(self) -> QuerySet[Workload]:
-        """What the user may see."""
+        """Return the workloads that the user may see."""
         return Workload.objects.filter(self.reach.rows_in_namespaces())
 
     @extend_schema(parameters=[_ORDERING, _ANNOTATIONS], responses=WorkloadSerializer(many=True))

@@ -1,4 +1,4 @@
-"""What a namespace allows its pods: LimitRange and ResourceQuota."""
+"""The limits of pods in a namespace: LimitRange and ResourceQuota."""
 
 from enum import StrEnum
 from typing import Any, Final
@@ -13,7 +13,7 @@ from scheduling.model.limit_range import LimitRangeItem, LimitType, with_api_def
 from scheduling.model.quantity import NANOS, parse_quantity
 
 _ASCENDING: Final = ("min", "defaultRequest", "default", "max")
-"""Of these, each amount is at most that of the later ones."""
+"""Bounds of a LimitRange in ascending order: each is at most the next."""
 _LIMITS: Final = "limits."
 
 

@@ -14,7 +14,7 @@ _MAX_NAME: Final = 256
 
 
 class QuotaManagement(StrEnum):
-    """Who keeps the manager's quotas."""
+    """The controller of the manager's quotas."""
 
     MANUAL = "Manual"
     AUTOMATED = "Automated"
@@ -50,7 +50,7 @@ def _read_kube_config(holder: FieldReader, key: str) -> dict[str, str]:
 
 
 def _read_nothing(holder: FieldReader, key: str) -> list[dict[str, str]]:
-    """What the controller finds is read from no document."""
+    """Read nothing: the controller writes this field, no document does."""
     return []
 
 

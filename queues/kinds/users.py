@@ -1,6 +1,6 @@
-"""What still holds an object: it is deleted when nothing does.
+"""The users of an object: it is deleted when it has none.
 
-In words for one object (empty: it may go), and as a condition of a query for all objects of a kind.
+As a message for one object (empty: it may be deleted), and as a condition of a query for all objects of a kind.
 """
 
 from typing import Any, Final

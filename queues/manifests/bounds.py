@@ -16,11 +16,11 @@ MAX_OBJECT_BYTES: Final = 3 * 2**19
 """1.5 MiB: more than that Kubernetes' store takes of no object."""
 
 MAX_REPLICAS: Final = 50_000
-"""Of one Deployment: each of them is a workload of its own."""
+"""The replicas of one Deployment: each of them is a workload."""
 
 
 def size_mistake(content: Any, document: int = 0, path: str = "") -> LocatedError | None:
-    """What is wrong with the size of an object; None where nothing is."""
+    """Return the mistake if an object is too large."""
     size = _size(content)
     if size <= MAX_OBJECT_BYTES:
         return None

@@ -40,7 +40,7 @@ _NOTHING: Final = object()
 
 
 class Limits(NamedTuple):
-    """What one call may hold."""
+    """The bounds of one call."""
 
     bytes: int = MAX_BYTES
     documents: int = 50_000

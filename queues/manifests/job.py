@@ -59,13 +59,13 @@ class JobManifest:
     never_preempt: bool = False
     workload_annotations: Mapping[str, str] = field(default_factory=dict)
     group: PodGroupMember | None = None
-    """Of a Pod that belongs to a group: the group's pods are one workload."""
+    """The group of a Pod that belongs to one: the group's pods are one workload."""
     uid: str = ""
     """The cluster's, in the manifest of a job that was found there."""
     document: int = 0
 
     def path_of(self, pod_set: str, field: str) -> str:
-        """What errors call a field of a pod set's template."""
+        """Return the path of a field of a pod set's template, for errors."""
         root = f"spec[{pod_set}].template" if self.template_path is None else self.template_path
         return f"{root}.{field}" if root else field
 
@@ -80,7 +80,7 @@ class JobManifest:
 
 
 class Decided(TypedDict):
-    """What a kind's rules make of a manifest: fields of JobManifest."""
+    """The fields of JobManifest that the kind's rules derive from a manifest."""
 
     queue_name: str
     pod_sets: tuple[PodSetSpec, ...]

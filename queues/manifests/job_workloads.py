@@ -19,7 +19,7 @@ from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 
 
 class ClusterObjects(Protocol):
-    """What a job may refer to in its cluster."""
+    """The objects of the cluster to which a job may refer."""
 
     def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None: ...
 

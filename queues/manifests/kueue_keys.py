@@ -61,7 +61,7 @@ TOPOLOGY: Final = (
     REQUIRED_TOPOLOGY, PREFERRED_TOPOLOGY, UNCONSTRAINED_TOPOLOGY, SLICE_TOPOLOGY, SLICE_SIZE, SLICE_CONSTRAINTS,
     POD_SET_GROUP,
 )  # fmt: skip
-"""What a pod template may ask of a topology."""
+"""The annotations of a pod template about topology."""
 
 JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 """Kubernetes' label that tells a job's pods apart."""

@@ -23,7 +23,7 @@ _TOPOLOGY_KEYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PodGroupMember:
-    """What a pod says of its group.
+    """The fields of a pod's group.
 
     * total_count: how many pods the group has when it is complete.
     * fast_admission: it may be admitted whole as soon as its first pod is there.
@@ -94,7 +94,7 @@ def _requests(resources: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """The value where it is a mapping, else an empty one: whoever reads the template tells its mistakes."""
+    """Return the value if it is a mapping, else an empty one: the reader of the template reports the mistake."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -57,7 +57,7 @@ _SYSCTLS: Final = frozenset(
 
 
 def violations(level: Level, spec: Mapping[str, Any]) -> Iterator[Violation]:
-    """What in a pod spec the level forbids."""
+    """Yield the parts of a pod spec that the level forbids."""
     if level is Level.PRIVILEGED:
         return
     yield from _baseline_pod(spec)
@@ -84,7 +84,7 @@ def _baseline_pod(spec: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _common_context(path: str, context: Mapping[str, Any]) -> Iterator[Violation]:
-    """What pods and containers may both say."""
+    """Check the fields that both pods and containers have."""
     linux = _map(context, "seLinuxOptions")
     if (linux.get("type") or "") not in _SELINUX_TYPES:
         yield Violation(f"{path}.seLinuxOptions.type", linux["type"], "must be a container type")

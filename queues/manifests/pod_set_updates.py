@@ -1,4 +1,4 @@
-"""What an admission check that is Ready adds to a workload's pods: labels, annotations, node selectors, tolerations."""
+"""Updates of pod sets by an admission check that is Ready: labels, annotations, node selectors, tolerations."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final

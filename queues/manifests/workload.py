@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 MAX_POD_SETS: Final = 18
-"""Of a workload, as Kueue bounds it; a group of pods has as many roles."""
+"""The pod sets of a workload, as Kueue bounds them; a group of pods has as many roles."""
 
 
 @dataclass(frozen=True, slots=True)

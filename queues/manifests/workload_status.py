@@ -8,12 +8,12 @@ from typing import Any, Final
 from scheduling.manifest import FieldReader
 
 _MAX_DOMAINS: Final = 100_000
-"""Of one slice of a topology assignment, as Kueue bounds it."""
+"""The domains of one slice of a topology assignment, as Kueue bounds them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSetStatus:
-    """What the pod set of a workload was given; the columns of its row."""
+    """The assignment of a pod set; the columns of its row."""
 
     admitted_count: int | None = None
     flavors: Mapping[str, str] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class PodSetStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadState:
-    """What a Workload's status says; lists and mappings are as the row keeps them."""
+    """The status of a Workload; lists and mappings are as the row keeps them."""
 
     conditions: tuple[Mapping[str, Any], ...] = ()
     cluster_queue_name: str = ""

@@ -9,10 +9,10 @@ from django.db import models
 
 
 class ServedObject(models.Model):
-    """What is known of one of Kueue's objects in its cluster, beside the row that it stands for.
+    """The state of one of Kueue's objects in its cluster, beside the row that it stands for.
 
-    The watcher notes what it sees there, under a lock of the row, and the push what it has told, by `keep` and
-    `forget`.
+    The watcher notes the object's version under a lock of the row, and the push the version that it wrote, by
+    `keep` and `forget`.
     """
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")

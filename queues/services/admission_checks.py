@@ -21,7 +21,7 @@ from scheduling.model.vocabulary import AdmissionCheckStatus
 from scheduling.state.second_pass import MULTIKUEUE, PROVISIONING
 
 WEBHOOK_CONTROLLER: Final = "kueueweb.io/webhook"
-"""Of checks that are answered by a URL."""
+"""The controller name of checks that a URL answers."""
 _OUR_CONTROLLERS: Final = (PROVISIONING, MULTIKUEUE, WEBHOOK_CONTROLLER)
 _MAX_MESSAGE: Final = 32_768
 """The length to which Kubernetes limits a condition's message."""

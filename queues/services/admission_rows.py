@@ -1,4 +1,5 @@
-"""What rows keep of a workload's status as JSON <-> the rules' values: conditions, topology domains, check states."""
+"""Conversion between the JSON columns of a workload's status and the rules' values: conditions, domains, check
+states."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -387,7 +387,7 @@ def _after(cluster: Cluster, kind: Kind, specs: Sequence[Any], actor: str, now: 
 
 
 def _check_global_defaults(cluster: Cluster, submissions: Sequence[Submitted[Any]]) -> None:
-    """As in Kubernetes, only one PriorityClass can be the global default."""
+    """Refuse a second PriorityClass that is the global default, as Kubernetes does."""
     named = {submitted.spec.meta.name for submitted in submissions}
     others = list(
         PriorityClass.objects.filter(cluster=cluster, global_default=True)

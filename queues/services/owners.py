@@ -1,4 +1,4 @@
-"""Who may change what: owners their workloads, queue admins what is below the cohorts that they are bound to.
+"""Permission to change workloads and queues: owners change workloads, queue admins the objects below their cohorts.
 
 A Namespace may restrict changes of a workload to its owner and admins. Without the restriction every submitter of the
 namespace may change it, as in Kubernetes.

@@ -63,7 +63,7 @@ class PodPolicy:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody may submit there: namespaces of Kubernetes and of kueueweb have more rights than a
+        """Whether the namespace accepts no submissions: those of Kubernetes and of kueueweb have more rights than a
         tenant's."""
         return any(fnmatchcase(self.namespace, pattern) for pattern in settings.CLOSED_NAMESPACES)
 

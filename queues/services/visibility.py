@@ -1,4 +1,4 @@
-"""What a user may know of others: the ClusterQueues of their namespaces' LocalQueues, and the cohorts above."""
+"""The objects that a user may see: the ClusterQueues of their namespaces' LocalQueues, and the cohorts above."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -41,12 +41,12 @@ class Visibility:
 
 
 def visibility_of(access: Access, cluster: Cluster) -> Visibility:
-    """What the user may see in this cluster: one query for a tenant, none for users who see everything."""
+    """Return what the user may see in this cluster: one query for a tenant, none for users who see everything."""
     return visibilities_of(Reach([(cluster, access)]))[cluster.pk]
 
 
 def visibilities_of(reach: Reach) -> dict[int, Visibility]:
-    """What the user may see, by cluster: as many queries for several clusters as for one."""
+    """Return what the user may see, by cluster: as many queries for several clusters as for one."""
     tenancies = Reach(
         (cluster, reach.access(cluster.pk))
         for cluster in reach.clusters
@@ -64,7 +64,7 @@ def visibilities_of(reach: Reach) -> dict[int, Visibility]:
 
 
 class _Visibilities:
-    """What may be seen in each cluster, read when it is asked for first."""
+    """The visibility in each cluster, read at its first use."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach

@@ -113,7 +113,8 @@ def owner_references(row: Workload) -> list[dict[str, Any]]:
 
 
 def workload_status(row: Workload) -> Status:
-    """Of a row whose pod sets are prefetched: `admission`, conditions, admission checks and requeues."""
+    """Return the status of a row whose pod sets are prefetched: `admission`, conditions, admission checks and
+    requeues."""
     pod_sets = sorted(row.pod_sets.all(), key=lambda found: found.position)
     status: Status = {}
     if row.quota_reserved_at is not None:

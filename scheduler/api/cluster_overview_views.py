@@ -49,7 +49,7 @@ class ScarcestSerializer(serializers.Serializer[Any]):
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
-    """What is wrong with a cluster."""
+    """A problem of a cluster."""
 
     reason = serializers.ChoiceField(list(PROBLEMS))
     message = serializers.CharField()
@@ -83,7 +83,7 @@ class ClusterOverviewSerializer(serializers.Serializer[Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Health:
-    """What the problems of a cluster are told from."""
+    """The facts from which the problems of a cluster are derived."""
 
     cluster: Cluster
     lease: Lease | None

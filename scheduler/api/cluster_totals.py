@@ -44,7 +44,7 @@ class WorkloadTotals:
     totals: Counter[str]
     """pending, held (back by their users), reserving, and of these admitted."""
     by_reason: Counter[str] = field(default_factory=Counter)
-    """Those that wait."""
+    """Pending workloads by reason."""
 
     def reasons(self) -> list[tuple[str, int]]:
         """The most frequent first."""

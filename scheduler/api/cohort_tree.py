@@ -35,7 +35,7 @@ class CellSerializer(Shape):
 
 
 class CohortCellSerializer(Shape):
-    """What a cohort and all below it have together, and what of it is used above their own guarantees."""
+    """The quota of a cohort and all below it, and the usage above their own guarantees."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()

@@ -1,4 +1,4 @@
-"""What the scheduler decided: its cycles and its decisions, the newest first."""
+"""Cycles and decisions of the scheduler, the newest first."""
 
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ CYCLE_FIELDS: Final = (
 
 
 class DecisionSerializer(serializers.Serializer[Any]):
-    """What was decided on a workload, why, and at whose cost."""
+    """A decision on a workload: the reason, and the preempted workloads."""
 
     id = serializers.IntegerField()
     decided_at = serializers.DateTimeField()
@@ -57,7 +57,7 @@ class SchedulingCycleSerializer(serializers.Serializer[Any]):
 
 
 class DecisionFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `decisions/`."""
+    """Filters of `decisions/`."""
 
     namespace = filters.CharFilter()
     workload = filters.CharFilter(field_name="workload_name")

@@ -66,7 +66,7 @@ class CycleTimesSerializer(serializers.Serializer[Any]):
 
 
 class BacklogSerializer(serializers.Serializer[Any]):
-    """What waits to be done."""
+    """Work that is not done yet."""
 
     waiting = serializers.IntegerField()
     oldest_at = serializers.DateTimeField(allow_null=True, help_text="Null: nothing waits.")
@@ -168,7 +168,7 @@ class DiagnosticsView(ClusterView):
 
 
 def held_off_by(cluster: Cluster) -> str:
-    """Who keeps us from telling the cluster anything; empty: nobody."""
+    """Return the other scheduler that keeps us from writing to the cluster; empty if there is none."""
     if cluster.is_mirrored or not cluster.kueue_is_alive:
         return cluster.lease_holder
     return cluster.kueue_holder or "Kueue"

@@ -40,7 +40,7 @@ class ResourceNeedSerializer(serializers.Serializer[Any]):
 
 
 class RefusedBySerializer(serializers.Serializer[Any]):
-    """What one filter refuses. A node counts under each reason of its devices."""
+    """The nodes that one filter refuses. A node counts under each reason of its devices."""
 
     reason = serializers.CharField(help_text="HAMi's word, or that of a node's own filter.")
     nodes = serializers.IntegerField()
@@ -48,7 +48,7 @@ class RefusedBySerializer(serializers.Serializer[Any]):
 
 
 class NodeFiltersSerializer(serializers.Serializer[Any]):
-    """What keeps the first pod without a place off each node of the cluster."""
+    """The filters that refuse each node of the cluster for the first pod without a place."""
 
     pod_set = serializers.CharField()
     replica = serializers.IntegerField()

@@ -83,7 +83,7 @@ class FragmentationView(ClusterView):
 
     @extend_schema(responses=FragmentationSerializer)
     def get(self, request: Request) -> Response:
-        """Where devices are idle, and how much of that nobody could use."""
+        """Report idle devices, and the part of them that no workload could use."""
         found = read_world(self.cluster, time.time()).fragmentation()
         return Response(
             {
@@ -120,7 +120,7 @@ class MovesView(ClusterView):
         }
 
     def _move(self, move: Move) -> dict[str, Any]:
-        """Whose pod it is, and which of theirs, is told to those who may see the tenant."""
+        """Return a move; the pod's name only for users who may see its tenant."""
         shown = self.access.sees(move.workload_key.partition("/")[0])
         hidden = {} if shown else {"pod_set": "", "replica": 0}
         return {

@@ -35,7 +35,7 @@ _NOT_SEEN: Final = (False, "Pending", "The scheduler has not looked at it yet")
 
 
 def cluster_queue_statuses(cluster: Cluster, rows: Sequence[ClusterQueue]) -> list[Status]:
-    """What they hold, who waits, and whether they are active."""
+    """Return the usage, the pending workloads and the conditions of ClusterQueues."""
     numbers = read_numbers(cluster)
     held = Held(cluster, (row.name for row in rows))
     fair = read_configuration(cluster.configuration).fair_sharing is not None
@@ -77,7 +77,7 @@ def _whole_share(share: float | str) -> int:
 
 
 def local_queue_statuses(cluster: Cluster, rows: Sequence[LocalQueue]) -> list[Status]:
-    """As of ClusterQueues, for what came through each LocalQueue."""
+    """Return the status of LocalQueues, from the workloads that were submitted to each."""
     numbers = read_numbers(cluster)
     names = {row.cluster_queue_name for row in rows}
     held = Held(cluster, names)
@@ -145,7 +145,7 @@ _HELD: Final = """
 
 
 class Held:
-    """What the workloads of some ClusterQueues hold, by ClusterQueue and by LocalQueue."""
+    """The usage of the workloads of some ClusterQueues, by ClusterQueue and by LocalQueue."""
 
     def __init__(self, cluster: Cluster, cluster_queues: Iterable[str]) -> None:
         self.reserved: dict[str, dict[Cell, int]] = defaultdict(lambda: defaultdict(int))

@@ -44,7 +44,7 @@ class TotalsSerializer(serializers.Serializer[Any]):
 
 
 class SchedulerHealthSerializer(serializers.Serializer[Any]):
-    """Who leads."""
+    """The leader of a cluster."""
 
     alive = serializers.BooleanField()
     holder = serializers.CharField(allow_blank=True)

@@ -138,7 +138,7 @@ _NO_WORKLOADS: Final = {"pending": 0, "inadmissible": 0, "reserving": 0, "admitt
 
 
 def _counts(cluster_ids: list[int]) -> dict[int, dict[str, dict[str, int]]]:
-    """Who waits and who holds quota, by cluster and ClusterQueue. The rows do not say which are inadmissible."""
+    """Count pending and reserving workloads by cluster and ClusterQueue. The rows do not say which are inadmissible."""
     found: dict[int, dict[str, dict[str, int]]] = {pk: {} for pk in cluster_ids}
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [cluster_ids])

@@ -111,7 +111,7 @@ class _LocalQueues(KindView):
     serializer_class = shapes.serializer_of("LocalQueue", with_status=True)
 
     def visible(self) -> QuerySet[Any]:
-        """Those of the user's namespaces, and a queue admin's: those that lead to a queue below its cohorts."""
+        """Return the LocalQueues of the user's namespaces, and for a queue admin those of queues below its cohorts."""
         below = queues_below(self.reach)
         return self.get_queryset().filter(
             self.reach.rows_in_namespaces() | self.reach.rows("cluster_queue_name", below)

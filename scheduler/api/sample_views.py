@@ -1,4 +1,4 @@
-"""What the containers of a workload really use, beside what they were given."""
+"""The measured use of a workload's containers, beside their allocations."""
 
 from datetime import timedelta
 from typing import Any
@@ -44,7 +44,7 @@ class ContainerSamplesView(ClusterView):
         responses=ContainerSampleSerializer(many=True),
     )
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """What the containers of its pods used over time."""
+        """Return the use of the containers of the workload's pods over time."""
         self.require("view", "Workload", namespace)
         query = SamplesQuery(data=request.query_params)
         query.is_valid(raise_exception=True)

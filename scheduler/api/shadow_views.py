@@ -67,7 +67,7 @@ class ShadowSerializer(serializers.Serializer[Any]):
 
 
 class PodSetChoiceSerializer(serializers.Serializer[Any]):
-    """What a pod set gets."""
+    """The assignment of a pod set."""
 
     name = serializers.CharField()
     count = serializers.IntegerField()
@@ -75,7 +75,7 @@ class PodSetChoiceSerializer(serializers.Serializer[Any]):
 
 
 class ChoiceSerializer(serializers.Serializer[Any]):
-    """What a scheduler made of a workload, and why."""
+    """The decision of a scheduler about a workload, with its reason."""
 
     act = serializers.ChoiceField([act.value for act in Act])
     cluster_queue = serializers.CharField(allow_blank=True)
@@ -99,7 +99,7 @@ class ShadowDifferenceSerializer(serializers.Serializer[Any]):
 
 
 class ShadowDifferenceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
-    """Of `shadow/differences/`."""
+    """Filters of `shadow/differences/`."""
 
     namespace = filters.CharFilter()
     workload = filters.CharFilter(field_name="workload_name")

@@ -55,11 +55,11 @@ def _read(answer: HTTPResponse, shown: str, deadline: float) -> bytearray:
 
 
 def sample_clusters(clusters: Sequence[Cluster], now: datetime) -> int:
-    """Store the samples of every endpoint of the clusters; returns how many there were.
+    """Store the samples of every endpoint of the clusters; returns their number.
 
     If an endpoint fails, its samples are missing; the other endpoints are read all the same. Clusters take turns, each
-    with its endpoints in any order, and what is not reached in `_RUN_SECONDS` is left to the next time: addresses that
-    answer to nobody, however many, keep no other cluster waiting.
+    with its endpoints in any order. Those that are not reached in `_RUN_SECONDS` wait for the next run, so that
+    endpoints without an answer, however many, delay no other cluster.
     """
     until = time.monotonic() + _RUN_SECONDS
     turns = [sample(cluster.telemetry_urls, len(cluster.telemetry_urls)) for cluster in clusters]

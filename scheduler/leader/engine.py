@@ -2,7 +2,7 @@
 
 One run, by one process per database (see `scheduler.store.lease`):
 
-1. Catch up. Triggers note every row that somebody else changed. The engine reads those rows as they are now and tells
+1. Catch up. Triggers note every row that another process changed. The engine reads those rows as they are now and tells
    the World. Notes stay where they are until a batch has seen them, so that a crash between reading and writing loses
    nothing.
 2. Decide. Behind a savepoint: timers, what stopped gives its quota back, and cycles until nothing more happens or the

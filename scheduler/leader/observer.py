@@ -74,7 +74,7 @@ class Observer(Engine):
         return Batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, decisions=decisions)
 
     def _decided(self, key: str, before: Workload | None) -> Iterator[DecisionRow]:
-        """What was decided about a workload since it was last looked at. Of one that is gone nothing more is heard."""
+        """Yield the decisions about a workload since it was last compared. A deleted workload has none."""
         after = self.world.workload(key)
         if after is None:
             return

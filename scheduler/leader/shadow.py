@@ -101,7 +101,7 @@ class ShadowFollower:
         return MirroredChange.objects.filter(cluster_id=self._cluster_id)
 
     def _workload(self, key: str, manifest: Mapping[str, Any] | None) -> Workload | None:
-        """As the object says; where its pods lie is known from the rows alone."""
+        """Read a workload from its object; the places of its pods are known from the rows alone."""
         if manifest is None:
             return None
         read = self._world.configuration.features.counted(read_workload(manifest))

@@ -78,7 +78,8 @@ def is_own_origin(scope: Scope) -> bool:
 
 
 async def audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
-    """What the socket may see now. Read again each time, because sessions end, tokens expire and roles are removed."""
+    """Return what the socket may see now. It is read each time, because sessions end, tokens expire and roles are
+    removed."""
     try:
         return await _audience_of(scope, cluster)
     except DatabaseError as error:

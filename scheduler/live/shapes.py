@@ -86,7 +86,7 @@ class LiveMigInstance(TypedDict):
 
 
 class LiveSlice(TypedDict):
-    """What one container holds of a device."""
+    """The part of a device that one container holds."""
 
     workload: Annotated[
         str | None,
@@ -102,7 +102,7 @@ class LiveSlice(TypedDict):
 
 
 class LiveDeviceUnits(TypedDict):
-    """What the vendor calls the device and its parts, and its cores in the vendor's unit."""
+    """The vendor's terms for the device and its parts, and the unit of its cores."""
 
     device: str
     parts: Annotated[str, Meta(description="What slots are: slots, MIG instances, DRS slices.")]

@@ -55,7 +55,7 @@ def _checked_slice(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _readable(manifests: Mapping[str, Any], read: Callable[[dict[str, Any]], Found]) -> dict[str, Found]:
-    """What can be read. The API server checks these objects; one that it let through all the same counts as absent."""
+    """Return the objects that can be read. The API server validates them; one that cannot be read counts as absent."""
     found: dict[str, Found] = {}
     for key, manifest in manifests.items():
         try:

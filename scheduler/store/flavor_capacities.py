@@ -1,4 +1,4 @@
-"""What quota promises of each flavor's nodes, and what these have."""
+"""The quotas of each flavor beside the capacity of its nodes."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _node(row: NodeModel, found: Collection[DeviceAllocation]) -> Node:
 
 
 def _usage(found: Iterable[DeviceAllocation]) -> dict[tuple[str, str], tuple[int, int]]:
-    """What foreign pods hold, as it counts in ResourceQuotas. HAMi does not count slices that it cannot read."""
+    """Sum the usage of foreign pods for ResourceQuotas. HAMi does not count slices that it cannot read."""
     usage: dict[tuple[str, str], tuple[int, int]] = {}
     for allocation in found:
         if allocation.device is not None and not allocation.malformed:

@@ -78,7 +78,7 @@ class RowIndex:
         self.vendors: tuple[DeviceVendor, ...] = ()
         self._features = Features()
         self.draining: set[Place] = set()
-        """What operators drain: (node, uuid), or (node, "") for a whole node."""
+        """Drained places: (node, uuid), or (node, "") for a whole node."""
         self.devices: dict[tuple[str, str], StoredDevice] = {}
         self.due: dict[str, None] = {}
         """Workloads whose row changed since the last saved batch, so that a step may be due."""
@@ -417,7 +417,7 @@ def placement_of(workload: Workload) -> Placement | None:
 
 
 def _stored_placement(stored: StoredWorkload) -> Placement | None:
-    """What the rows hold: the placement, and slices of removed replicas."""
+    """Return the placement in the rows, with the slices of removed replicas."""
     placement = placement_of(stored.workload)
     if not stored.left_over:
         return placement

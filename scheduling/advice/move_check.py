@@ -17,7 +17,7 @@ from scheduling.state.state import State
 from scheduling.state.workload_info import WorkloadInfo
 
 Nominate = Callable[[WorkloadInfo, ClusterQueueState], Entry]
-"""What a pending workload would get if a cycle took it now."""
+"""The assignment that a pending workload would get if a cycle took it now."""
 
 
 class MoveCheck:

@@ -30,7 +30,7 @@ class FlavorCapacity:
 
     @property
     def free(self) -> int:
-        """What pods of others leave of the nodes."""
+        """Return the capacity of the nodes that pods of others leave."""
         return max(0, self.allocatable - self.used_by_others)
 
     def share(self, basis_points: int, headroom: int) -> int:
@@ -72,8 +72,8 @@ def flavor_capacity(
 
 
 def _made_of(resource: str, stated: Callable[[str], int], transformations: Iterable[Transformation]) -> int:
-    """What transformations produce of the nodes' resources. If one multiplies by the number of devices, the sum over
-    all devices is that product already."""
+    """Return the amount that transformations produce from the nodes' resources. If one multiplies by the number of
+    devices, the sum over all devices is that product already."""
     made = ((rule.outputs.get(resource, 0), rule.input) for rule in transformations)
     return sum(factor * stated(source) // NANOS for factor, source in made if factor)
 

@@ -376,7 +376,7 @@ def _resource_names(nodes: Sequence[Node]) -> frozenset[str]:
 
 
 def _limit(node: Node, name: str) -> int:
-    """What a node offers to our pods: allocatable minus foreign usage; unlimited if the node does not state it.
+    """Return the amount that a node offers to our pods: allocatable minus foreign usage; unlimited if it is not stated.
 
     The result is clamped to what an int64 holds, because any user can create a pod that requests more.
     """

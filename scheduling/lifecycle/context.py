@@ -80,7 +80,7 @@ def _backoff_end(workload: Workload, context: WorkloadContext) -> float | None:
 
 
 def waits_for(workload: Workload) -> PodsReadyReason:
-    """What the workload waits for: the first start of its pods, or their recovery."""
+    """Return the reason of the wait: the first start of the workload's pods, or their recovery."""
     condition = workload.condition(ConditionType.PODS_READY)
     recovering = condition is not None and condition.reason == PodsReadyReason.WAIT_FOR_RECOVERY
     return PodsReadyReason.WAIT_FOR_RECOVERY if recovering else PodsReadyReason.WAIT_FOR_START

@@ -202,7 +202,7 @@ class FieldReader:
         return FieldReader(self.report, self.at(key), value)
 
     def required_fields(self, key: str) -> FieldReader:
-        """As `fields` for a required mapping; an absent one reads as empty."""
+        """Return a required mapping as `fields` does; an absent one reads as empty."""
         if not self.require(key):
             return FieldReader(ValidationReport(), self.at(key), {})
         return self.fields(key) or FieldReader(ValidationReport(), self.at(key), {})

@@ -125,7 +125,7 @@ class RequestDefaults:
 
 @dataclass(frozen=True, slots=True)
 class PodAdditions:
-    """What HAMi's webhook adds to pods with the vendor's devices, besides limits; "" for nothing.
+    """The additions of HAMi's webhook to pods with the vendor's devices, besides limits; "" for none.
 
     `priority_env`, `container_name_env` and `core_policy_env` are variables for the requested priority, the
     container's name and the configured `core_policy`. With `overwrite_env`, containers without the vendor's devices

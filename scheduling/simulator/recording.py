@@ -94,7 +94,7 @@ def _documents(text: str) -> Iterator[Manifest]:
 
 
 def _changes_in(document: Manifest) -> Iterator[Change]:
-    """Of a list, of an event of a watch or of an audit log, or of one object."""
+    """Yield the changes in a list, in an event of a watch or of an audit log, or in one object."""
     kind, version = document.get("kind", ""), document.get("apiVersion", "")
     if isinstance(document.get("items"), list):
         for item in document["items"]:

@@ -171,7 +171,7 @@ def _conditions(status: Manifest | None) -> dict[str, str]:
 
 
 def read_foreign_usage(pods: Iterable[Manifest]) -> dict[str, dict[str, int]]:
-    """What v1 Pods without a workload use on their nodes, their number included."""
+    """Return the usage of v1 Pods without a workload on their nodes, with the number of these pods."""
     usage: dict[str, dict[str, int]] = {}
     for pod in pods:
         node = (pod.get("spec") or {}).get("nodeName")

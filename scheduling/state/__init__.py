@@ -1,1 +1,1 @@
-"""What the engine knows between cycles: pending queues, usage, the hierarchy of cohorts and queues."""
+"""The engine's state between cycles: pending queues, usage, the hierarchy of cohorts and queues."""

@@ -146,7 +146,8 @@ class Hierarchy:
         return found
 
     def _check_problems(self, spec: ClusterQueue) -> Iterator[tuple[ClusterQueueReason, str]]:
-        """Of its admission checks. One check of MultiKueue chooses the cluster, for all flavors and by itself."""
+        """Yield the problems of its admission checks. One MultiKueue check chooses the cluster, for all flavors and
+        alone."""
         known = self._state.checks
         missing = [rule.name for rule in spec.admission_checks if rule.name not in known]
         if missing:

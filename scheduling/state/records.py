@@ -100,7 +100,8 @@ class WorkloadRecords:
         self._state.dirty_queues.add(info.cluster_queue)
 
     def follow_device_kinds(self) -> None:
-        """Count the kinds of devices that are new on the nodes, and charge them to whoever holds devices of them."""
+        """Count the kinds of devices that are new on the nodes, and charge them to the workloads that hold such
+        devices."""
         state = self._state
         new = state.claims.take_new_kinds()
         if not new:

@@ -56,7 +56,7 @@ class QueueState(Enum):
 
 
 class TopologyCharge(NamedTuple):
-    """What a pod set uses of a flavor's topology."""
+    """The usage of a pod set in a flavor's topology."""
 
     flavor: str
     usage: TopologyUsage
@@ -84,8 +84,8 @@ class PodSetRequests:
 
     @property
     def node_requests(self) -> dict[str, int]:
-        """What one pod asks of its node, in base units: from the pod's spec, without resource transformations; and the
-        devices that its claims ask for."""
+        """Return the requests of one pod to its node, in base units: from the pod's spec, without resource
+        transformations; and the devices of its claims."""
         if self._node_requests is None:
             self._node_requests = {**self._of_spec(), **self.claimed.devices}
         return self._node_requests
@@ -375,7 +375,7 @@ class WorkloadInfo:
 
 _AFTER_ITS_PREEMPTOR: Final = 0.001
 _NOTED = tuple(name for name in WorkloadInfo.__slots__ if name not in ("bucket", "ticket"))
-"""What a snapshot holds. The queue journals its own fields."""
+"""The fields that a snapshot holds. The queue journals its own fields."""
 _SNAPSHOT = attrgetter(*_NOTED)
 
 
@@ -447,7 +447,7 @@ def _completed(workload: Workload, pod_defaults: PodDefaults | None) -> tuple[Po
 
 
 def _with_claims(per_pod: Mapping[str, int], claimed: ClaimCharge) -> dict[str, int]:
-    """As in Kueue the claims are added after exclusions and transformations."""
+    """Add the claims after exclusions and transformations, as Kueue does."""
     found = {name: amount for name, amount in per_pod.items() if name not in claimed.replaced}
     for name, count in claimed.quota.items():
         found[name] = min(found.get(name, 0) + to_amount(name, count * NANOS), UNLIMITED)
@@ -497,7 +497,7 @@ def _spec_fields(template: PodTemplate) -> str:
 
 
 def _device_hash(template: PodTemplate, containers: tuple[Container, ...]) -> Hashable:
-    """What else selects devices; empty for pods that ask for no extended resource."""
+    """Return the other fields that select devices; empty for pods that request no extended resource."""
     if not any("/" in resource for container in containers for resource in container.requests):
         return ()
     return (

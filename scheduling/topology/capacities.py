@@ -60,9 +60,9 @@ def pods_that_fit(requests: PodRequests, free: Mapping[str, int], used: Mapping[
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """What the counts depend on, apart from the leaves and from which of them may be used.
+    """The values that the counts depend on, apart from the leaves and from which of them may be used.
 
-    `ignore_used` counts as if no topology-aware workload were there.
+    `ignore_used` counts without the usage of topology-aware workloads.
     """
 
     requests: PodRequests
@@ -227,7 +227,7 @@ class Capacities:
         self.slices_with_leader[level][domain] = self.slices[level][domain] - min(slices[c] - beside[c] for c in seats)
 
     def _whole(self, counts: list[list[int]], level: int) -> Sequence[int]:
-        """What the domains of a level pass up: whole slices of the slice layer that applies there."""
+        """Return the counts that the domains of a level pass up: whole slices of the slice layer that applies there."""
         size = self.shape.slices.inner_sizes[level]
         return counts[level] if size == 1 else [count - count % size for count in counts[level]]
 

@@ -60,7 +60,7 @@ def level_problem(topology: Topology, request: TopologyRequest | None) -> str | 
 
 
 def slice_problem(request: TopologyRequest) -> str | None:
-    """What is wrong with the sizes of the request's slices, as a sentence, or None."""
+    """Return the problem of the sizes of the request's slices, as a sentence, or None."""
     for layer in request.slices:
         if layer.size < 1:
             return f'slices of the level "{layer.topology}" need a size'

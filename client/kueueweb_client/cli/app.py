@@ -45,7 +45,7 @@ logs.register(app)
 
 
 def exit_code(error: ClientError) -> int:
-    """What an error means to a script."""
+    """Return the exit code for an error."""
     if isinstance(error, ApiError):
         return _BY_STATUS[403] if error.reason == "AccessDenied" else _BY_STATUS.get(error.status, 1)
     if isinstance(error, Unreachable):

@@ -52,7 +52,7 @@ def _cells(row: Mapping[str, Any], wide: bool) -> list[str]:
 
 
 def _change(row: Mapping[str, Any]) -> str:
-    """What an edit changed, as `field: old -> new`."""
+    """Return the changes of an edit as `field: old -> new`."""
     before, after = row["before"], row["after"]
     if before is None or after is None:
         return "-"

@@ -113,7 +113,7 @@ def _apply(
 
 
 def _diff(filename: Files, namespace: Namespace = "") -> None:
-    """What an apply would change; exit code 1 if it would change something."""
+    """Show the changes that an apply would make; exit code 1 if there are any."""
     differs = False
     found = read(filename, namespace)
     wanted = {_identity(document): document for document in found}

@@ -69,7 +69,8 @@ def _login(
 
 
 def _token_from_page(asked: Client, wish: Mapping[str, Any], open_browser: bool) -> str:
-    """A token that somebody confirms in a browser, on this machine or another. Raises `ApiError` if nobody does."""
+    """Return a token that the user confirms in a browser, here or elsewhere. Raises `ApiError` without a
+    confirmation."""
     codes = asked.send(calls.device_login(wish))
     page = codes["verification_uri_complete"]
     say(f"Confirm the code {codes['user_code']} at {page}")

@@ -150,7 +150,7 @@ def _describe_fields(row: Mapping[str, Any], indent: str = "") -> None:
 def _top(
     kind: Annotated[str, typer.Argument(help="nodes, devices or queues")] = "nodes", output: OutputOption = Output.TABLE
 ) -> None:
-    """What is held now: devices by node or one by one, or quota by queue, flavor and resource."""
+    """Show current usage: devices by node or one by one, or quota by queue, flavor and resource."""
     with client() as asked:
         if kind in ("queue", "queues", "cq", "clusterqueues"):
             tree = asked.read("cohorts", "tree")

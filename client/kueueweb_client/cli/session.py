@@ -1,4 +1,4 @@
-"""What every command shares: the options of a call, the client that it makes, and how answers are written."""
+"""The options that all commands share, the client that they make, and the output of answers."""
 
 from __future__ import annotations
 

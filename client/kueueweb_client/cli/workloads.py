@@ -19,7 +19,7 @@ from kueueweb_client.types import Key, Workload
 
 
 class Until(StrEnum):
-    """What can be waited for."""
+    """The states that a command can wait for."""
 
     ADMITTED = "admitted"
     FINISHED = "finished"
@@ -213,7 +213,7 @@ def _queue(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 100,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Who waits in a ClusterQueue, in order; or a workload's position and who is ahead of it."""
+    """List the pending workloads of a ClusterQueue in order; or a workload's position and the workloads ahead of it."""
     with client() as asked:
         if not workload:
             page = asked.send(calls.page("workloads", cluster_queue=name, ordering="position", limit=limit))

@@ -567,8 +567,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the devices use now, as their monitors say
-         * @description What the devices use now, as their monitors say. Absent is not 0.
+         * List the use of the devices as their monitors report it
+         * @description List the use of the devices as their monitors report it. An absent value is not 0.
          */
         get: operations["device_usage_list"];
         put?: never;
@@ -631,8 +631,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a device used over time
-         * @description What a device used over time.
+         * Return the use of a device over time
+         * @description Return the use of a device over time.
          */
         get: operations["devices_samples_list"];
         put?: never;
@@ -671,8 +671,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the cluster says and what was decided, where they differ
-         * @description What the cluster says and what was decided, where they differ.
+         * List the differences between the cluster's state and the decisions
+         * @description List the differences between the cluster's state and the decisions.
          */
         get: operations["drift_list"];
         put?: never;
@@ -691,8 +691,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where devices are idle, and how much of that nobody could use
-         * @description Where devices are idle, and how much of that nobody could use.
+         * Report idle devices, and the part of them that no workload could use
+         * @description Report idle devices, and the part of them that no workload could use.
          */
         get: operations["fragmentation_retrieve"];
         put?: never;
@@ -1166,8 +1166,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What you want to be told about in these clusters
-         * @description What you want to be told about in these clusters.
+         * List your rules in these clusters
+         * @description List your rules in these clusters.
          */
         get: operations["notification_rules_list"];
         put?: never;
@@ -1234,8 +1234,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What you were told in these clusters, the newest first
-         * @description What you were told in these clusters, the newest first.
+         * List your notifications in these clusters, the newest first
+         * @description List your notifications in these clusters, the newest first.
          */
         get: operations["notifications_list"];
         put?: never;
@@ -1336,8 +1336,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an hour of each resource costs
-         * @description What an hour of each resource costs.
+         * Return the price of an hour of each resource
+         * @description Return the price of an hour of each resource.
          */
         get: operations["prices_retrieve"];
         /**
@@ -2455,8 +2455,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the containers of its pods used over time
-         * @description What the containers of its pods used over time.
+         * Return the use of the containers of the workload's pods over time
+         * @description Return the use of the containers of the workload's pods over time.
          */
         get: operations["workloads_samples_list"];
         put?: never;
@@ -2761,7 +2761,7 @@ export interface components {
             /** @description Why it was refused. */
             message: string;
         };
-        /** @description What waits to be done. */
+        /** @description Work that is not done yet. */
         Backlog: {
             waiting: number;
             /**
@@ -2812,7 +2812,7 @@ export interface components {
             changed: components["schemas"]["Key"][];
             skipped: components["schemas"]["Skipped"][];
         };
-        /** @description What changes of one resource; what is left out stays. */
+        /** @description The amounts to change of one resource; an amount that is left out keeps its value. */
         ChangedQuotaAmountsRequest: {
             nominal_quota?: string;
             /** @description Null: no limit. */
@@ -2820,7 +2820,7 @@ export interface components {
             /** @description Null: no limit. */
             lending_limit?: string | null;
         };
-        /** @description What a check says of a workload. */
+        /** @description The answer of a check about a workload. */
         CheckAnswerRequest: {
             state: components["schemas"]["CheckAnswerStateEnum"];
             /** @default  */
@@ -2838,7 +2838,7 @@ export interface components {
          * @enum {string}
          */
         CheckAnswerStateEnum: "Pending" | "Ready" | "Retry" | "Rejected";
-        /** @description What a scheduler made of a workload, and why. */
+        /** @description The decision of a scheduler about a workload, with its reason. */
         Choice: {
             act: components["schemas"]["ActEnum"];
             cluster_queue: string;
@@ -3033,7 +3033,7 @@ export interface components {
             /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
         };
-        /** @description What a cohort and all below it have together, and what of it is used above their own guarantees. */
+        /** @description The quota of a cohort and all below it, and the usage above their own guarantees. */
         CohortCell: {
             flavor: string;
             resource: string;
@@ -3116,7 +3116,7 @@ export interface components {
              */
             last_kernel_seconds: number | null;
         };
-        /** @description What an hour in one flavor costs. */
+        /** @description The price of an hour in one flavor. */
         Cost: {
             pod_sets: string[];
             flavor: string;
@@ -3128,7 +3128,7 @@ export interface components {
             /** @description Whether it holds whole devices; a slice is charged by the larger of its shares. */
             is_upper_bound: boolean;
         };
-        /** @description What a submission stored, in its order. */
+        /** @description The objects that a submission stored, in its order. */
         Created: {
             workloads: components["schemas"]["CreatedWorkload"][];
         };
@@ -3159,7 +3159,7 @@ export interface components {
             /** @description The newest of all, however old. */
             last: components["schemas"]["SchedulingCycle"] | null;
         };
-        /** @description What was decided on a workload, why, and at whose cost. */
+        /** @description A decision on a workload: the reason, and the preempted workloads. */
         Decision: {
             id: number;
             /** Format: date-time */
@@ -3332,7 +3332,7 @@ export interface components {
             cores_percent: number;
             used_cores_percent: number;
         };
-        /** @description What the vendor calls the device and its parts, and its cores in the vendor's unit. */
+        /** @description The vendor's terms for the device and its parts, and the unit of its cores. */
         DeviceUnits: {
             /** @description `device`, `die`, `XPU`, ... */
             device: string;
@@ -3344,7 +3344,7 @@ export interface components {
             used_cores: number;
         };
         /**
-         * @description What a device really uses now. A value that was not reported is null; a device that nothing reports is not
+         * @description The measured use of a device now. A value that was not reported is null; a device without reports is not
          *     listed.
          */
         DeviceUsage: {
@@ -3397,7 +3397,7 @@ export interface components {
          * @enum {string}
          */
         DriftKindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device" | "inconsistent";
-        /** @description What would happen at once, beyond what happens without the change. */
+        /** @description The immediate effects, compared with those of the next cycles without the change. */
         Effects: {
             /** @description False where the time was over before the scheduler's cycles came to rest: there is more to come. */
             complete: boolean;
@@ -3959,7 +3959,7 @@ export interface components {
         };
         /**
          * LiveDeviceUnits
-         * @description What the vendor calls the device and its parts, and its cores in the vendor's unit.
+         * @description The vendor's terms for the device and its parts, and the unit of its cores.
          */
         LiveDeviceUnits: {
             cores: number;
@@ -4016,7 +4016,7 @@ export interface components {
         };
         /**
          * LiveSlice
-         * @description What one container holds of a device.
+         * @description The part of a device that one container holds.
          */
         LiveSlice: {
             container: string;
@@ -4328,7 +4328,7 @@ export interface components {
             password: string;
             email?: string;
         };
-        /** @description What the cluster says of a node. */
+        /** @description A condition of a node as the cluster reports it. */
         NodeCondition: {
             type: string;
             status: string;
@@ -4337,7 +4337,7 @@ export interface components {
             /** Format: date-time */
             last_transition_time: string | null;
         };
-        /** @description What keeps the first pod without a place off each node of the cluster. */
+        /** @description The filters that refuse each node of the cluster for the first pod without a place. */
         NodeFilters: {
             pod_set: string;
             replica: number;
@@ -4389,7 +4389,7 @@ export interface components {
             /** @description A Kubernetes quantity; 0 unless it is given. */
             headroom?: string;
         };
-        /** @description What the user was told. */
+        /** @description A notification that the user received. */
         Notification: {
             readonly id: number;
             readonly cluster: string;
@@ -4415,7 +4415,7 @@ export interface components {
          * @enum {string}
          */
         NotificationChannelEnum: "webhook" | "mail";
-        /** @description What the menu shows, and how this user can be told. */
+        /** @description The contents of the menu, and the channels of this user. */
         NotificationStatus: {
             unread: number;
             /** @description Of the account; empty: it has none. */
@@ -4429,7 +4429,7 @@ export interface components {
          * @enum {string}
          */
         NumbersSourceEnum: "live" | "rows";
-        /** @description What every configuration object has. */
+        /** @description The fields of every configuration object. */
         Object: {
             /** Format: uuid */
             readonly uid: string;
@@ -4451,7 +4451,7 @@ export interface components {
              */
             readonly deletion_requested_at: string | null;
         };
-        /** @description What every configuration object has. */
+        /** @description The fields of every configuration object. */
         ObjectRequest: {
             labels?: {
                 [key: string]: string;
@@ -4773,7 +4773,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description What changes of the quotas in one flavor, by resource. */
+        /** @description The quotas to change in one flavor, by resource. */
         PatchedChangedQuotasInFlavorRequest: {
             resources?: {
                 [key: string]: components["schemas"]["ChangedQuotaAmountsRequest"];
@@ -4817,7 +4817,7 @@ export interface components {
             /** @description Beyond Kueue: a factor of the multifactor priority. */
             queue_priority?: number;
         };
-        /** @description What an admin sets of a cluster. */
+        /** @description The settings of a cluster that an admin edits. */
         PatchedClusterSettingsRequest: {
             /**
              * @description `observe`: another Kueue decides, its objects are shown and nothing is written to the cluster; `shadow`: the same, and our scheduler decides beside it; `schedule`: we decide.
@@ -4920,7 +4920,7 @@ export interface components {
             clusters?: string[];
             quota_management?: components["schemas"]["QuotaManagementEnum"];
         };
-        /** @description What every configuration object has. */
+        /** @description The fields of every configuration object. */
         PatchedObjectRequest: {
             labels?: {
                 [key: string]: string;
@@ -5020,7 +5020,7 @@ export interface components {
             /** @description Of a queue-admin: what is below it may be changed. */
             cohort?: string;
         };
-        /** @description What a user wants to be told about, and how, beside the page. */
+        /** @description The rule of a user: the event, and the channels beside the page. */
         PatchedRuleRequest: {
             event?: components["schemas"]["EventEnum"];
             /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
@@ -5069,7 +5069,7 @@ export interface components {
             /** @description Node labels, the widest first. */
             levels?: string[];
         };
-        /** @description What to change; what is left out stays. */
+        /** @description The fields to change; a field that is left out keeps its value. */
         PatchedUserChangeRequest: {
             /** @description false: switch the account off; its tokens are void. */
             is_active?: boolean;
@@ -5245,7 +5245,7 @@ export interface components {
             /** @description {levels, domains: [{values, count}]}, or null. `delayed` in it (Pending, Ready): it waits, or has waited, for admission checks. */
             topology_assignment: unknown;
         };
-        /** @description What a pod set gets. */
+        /** @description The assignment of a pod set. */
         PodSetChoice: {
             name: string;
             count: number;
@@ -5332,7 +5332,7 @@ export interface components {
             reclaim_within_cohort?: components["schemas"]["ReclaimWithinCohortEnum"];
             borrow_within_cohort?: components["schemas"]["BorrowWithinCohortRequest"];
         };
-        /** @description What a submission would come to now. */
+        /** @description The result that a submission would have now. */
         Preview: {
             result: components["schemas"]["ApplyResult"];
             /** @description Empty: no prices are set. */
@@ -5522,7 +5522,7 @@ export interface components {
             /** @description Its priority, of the highest. */
             class?: number;
         };
-        /** @description What is wrong with a cluster. */
+        /** @description A problem of a cluster. */
         Problem: {
             reason: components["schemas"]["ProblemReasonEnum"];
             message: string;
@@ -5739,7 +5739,7 @@ export interface components {
          * @enum {string}
          */
         ReclaimWithinCohortEnum: "Never" | "LowerPriority" | "Any";
-        /** @description What one filter refuses. A node counts under each reason of its devices. */
+        /** @description The nodes that one filter refuses. A node counts under each reason of its devices. */
         RefusedBy: {
             /** @description HAMi's word, or that of a node's own filter. */
             reason: string;
@@ -6001,7 +6001,7 @@ export interface components {
          * @enum {string}
          */
         RoleRoleEnum: "viewer" | "submitter" | "admin" | "queue-admin" | "auditor";
-        /** @description What a user wants to be told about, and how, beside the page. */
+        /** @description The rule of a user: the event, and the channels beside the page. */
         Rule: {
             readonly id: number;
             readonly cluster: string;
@@ -6033,7 +6033,7 @@ export interface components {
          * @enum {string}
          */
         RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "QueueOrder";
-        /** @description What a user wants to be told about, and how, beside the page. */
+        /** @description The rule of a user: the event, and the channels beside the page. */
         RuleRequest: {
             event: components["schemas"]["EventEnum"];
             /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
@@ -6123,7 +6123,7 @@ export interface components {
             nominal: number;
             used: number;
         };
-        /** @description Who leads. */
+        /** @description The leader of a cluster. */
         SchedulerHealth: {
             alive: boolean;
             holder: string;
@@ -6304,7 +6304,7 @@ export interface components {
             value?: string;
             effect: string;
         };
-        /** @description What its owner sees of a token that was made before. */
+        /** @description A token as its owner sees it after its creation. */
         Token: {
             /** Format: uuid */
             id: string;
@@ -6351,7 +6351,7 @@ export interface components {
             /** @description How long it lives; at most TOKEN_DAYS, the default. */
             days?: number | null;
         };
-        /** @description What the token is for, and what it may be used for: never more than its user may do. */
+        /** @description The purpose of a token and its permissions: never more than its user has. */
         TokenWishRequest: {
             /**
              * @description What the token is for.
@@ -6535,7 +6535,7 @@ export interface components {
         WatchBookmark: {
             resource_version: string;
         };
-        /** @description What the same request is refused with now. */
+        /** @description The error with which the same request would be refused now. */
         WatchError: {
             /** @description The status that HTTP has for it. */
             status: number;

@@ -1,4 +1,4 @@
-"""What every report answers: a table with named columns and units, and a line of totals."""
+"""A report as a table with named columns and units, and a line of totals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Of which clusters, from when to when, and grouped by what: empty for the usual groups."""
+    """The clusters, the time range and the grouping of a report; an empty grouping means the usual one."""
 
     parts: Sequence[Part]
     since: datetime
@@ -65,7 +65,7 @@ class Request:
         return len(self.parts) > 1
 
     def grouping(self, usual: Sequence[str]) -> Sequence[str]:
-        """What the rows are grouped by."""
+        """Return the columns to group the rows by."""
         return self.by or ((CLUSTER, *usual) if self.is_of_several else usual)
 
     def parameters(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def fetch(statement: Any, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]
 
 
 def write_csv(report: Report) -> str:
-    """As RFC 4180 has it. A text that a spreadsheet would run as a formula begins with an apostrophe."""
+    """Write a report as RFC 4180. A text that a spreadsheet would run as a formula begins with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([column.name for column in report.columns])

@@ -1,4 +1,4 @@
-"""Who used how much, against quota, and what it costs."""
+"""The use of resources against quota, and its cost."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ _STATEMENT: Final = sql.SQL(
 )
 _CURRENCIES: Final = "SELECT DISTINCT currency FROM history_price WHERE cluster_id = ANY (%(clusters)s) ORDER BY 1"
 CURRENCY: Final = Column("currency", "Currency")
-"""Of a row's cost, where the clusters' prices have several: these are not added up."""
+"""The currency of a row's cost, if the clusters have several: amounts in different currencies are not added up."""
 
 _SAMPLED: Final = sql.SQL(
     """
@@ -75,10 +75,10 @@ _SAMPLED: Final = sql.SQL(
 
 
 def usage(request: Request) -> Report:
-    """Hours of each resource, and their price where one is set; of ClusterQueues also their quota.
+    """Report the hours of each resource, with their price if one is set; for ClusterQueues also their quota.
 
-    A slice of a device is charged as so many devices as the larger of its shares of memory and of cores (`device`).
-    What is stranded on the devices is nobody's, and stands in the totals.
+    A slice of a device is charged as the larger of its shares of memory and of cores (`device`). The stranded rest of a
+    device is charged to no user; it is in the totals.
     """
     by = request.grouping(DEFAULT_BY)
     currencies = currencies_of(request)
@@ -116,7 +116,7 @@ _GROUPS: Final = {**BY, CURRENCY.name: (CURRENCY.label, sql.SQL("coalesce(price.
 
 
 def currencies_of(request: Request) -> list[str]:
-    """Those of the clusters' prices; none without any."""
+    """Return the currencies of the clusters' prices."""
     return [currency for (currency,) in fetch(_CURRENCIES, request.parameters())]
 
 
@@ -135,7 +135,7 @@ def _totals(request: Request, rows: list[list[Cell]], *, adds_up: bool) -> dict[
 
 
 def _stranded_hours(request: Request) -> float | None:
-    """What was stranded on the devices of those clusters of which all is reported; None where nothing was sampled."""
+    """Return the stranded device hours of the clusters that are reported whole; None without samples."""
     rows = _sampled(request, request.whole, Scope.CLUSTER, "history_devicesample", "devices_stranded")
     hours = [row[-1] for row in rows]
     return None if all(value is None for value in hours) else added(hours)

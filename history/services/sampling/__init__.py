@@ -1,1 +1,1 @@
-"""What is noted each fifteen seconds: from what the leader published, from rows and from the log of decisions."""
+"""Sampling every fifteen seconds: from the leader's numbers, from rows and from the log of decisions."""

@@ -1,4 +1,4 @@
-"""What happened, from the log of decisions and the records of use: starts, waits, ends, preemptions, evictions."""
+"""Events from the log of decisions and the records of use: starts, waits, ends, preemptions, evictions."""
 
 from datetime import datetime
 from typing import Any, Final

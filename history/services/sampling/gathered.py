@@ -1,4 +1,4 @@
-"""What one sampling finds, by subject, before it is stored."""
+"""The results of one sampling by subject, before they are stored."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ class SubjectKey(NamedTuple):
 
 @dataclass(slots=True)
 class Workloads:
-    """As `WorkloadSample`."""
+    """Fields as in `WorkloadSample`."""
 
     pending: int = 0
     held: int = 0
@@ -34,7 +34,7 @@ class Workloads:
 
 @dataclass(slots=True)
 class Quota:
-    """As `QuotaSample`."""
+    """Fields as in `QuotaSample`."""
 
     used: int = 0
     nominal: int | None = None
@@ -45,7 +45,7 @@ class Quota:
 
 @dataclass(slots=True)
 class Devices:
-    """As `DeviceSample`."""
+    """Fields as in `DeviceSample`."""
 
     devices_held: float = 0.0
     devices_idle: float = 0.0

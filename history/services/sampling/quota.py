@@ -64,7 +64,7 @@ def _quota(cell: Cell, lent: int) -> Quota:
 
 
 def _guaranteed(cell: Cell) -> int:
-    """What a queue never lends is no part of its cohort's quota."""
+    """Return the quota that a queue never lends, which does not count into its cohort's."""
     return 0 if cell["lending_limit"] is None else max(0, cell["nominal"] - cell["lending_limit"])
 
 

@@ -23,7 +23,7 @@ _LATE: Final = timedelta(minutes=1)
 """A transaction that began before may show what it decided so much later."""
 _LOOK_BACK: Final = timedelta(minutes=10)
 _LOCK: Final = 0x6B756575
-"""Of PostgreSQL's advisory locks: sampling and pruning take turns."""
+"""The key of PostgreSQL's advisory lock by which sampling and pruning take turns."""
 
 
 def sample(cluster: Cluster, now: datetime) -> bool:

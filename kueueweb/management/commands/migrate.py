@@ -1,7 +1,8 @@
-"""Django's migrate, which does not make others wait for long while it waits itself.
+"""Django's migrate with short lock waits.
 
-A statement that changes a table waits for every transaction that reads it, such as that of a backup, and whoever comes
-after it waits behind it. So each gives up after a few seconds, lets the others by, and is tried again.
+A statement that changes a table waits for every transaction that reads it, such as that of a backup, and all later
+statements on the table wait behind it. So each statement gives up after a few seconds, lets the others pass, and is
+tried again.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from queues.models import WorkloadEvent
 
 @dataclass(frozen=True, slots=True)
 class MirroredEvent:
-    """What the cluster tells of a workload; the fields are columns of the row."""
+    """An event of a workload in the cluster; the fields are columns of the row."""
 
     workload_uid: uuid.UUID
     namespace: str

@@ -1,4 +1,4 @@
-"""What the Configuration of a cluster says of Kueue's metrics: which are shown, and labels of users' own on them."""
+"""The metrics that the Configuration of a cluster chooses, and the labels that users add to them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class ChosenMetrics:
 
 
 class _Wanted:
-    """What one Configuration says of metrics."""
+    """The choice of metrics of one Configuration."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
         metrics = configuration.get("metrics") or {}

@@ -70,7 +70,7 @@ class QueueFacts:
 
     numbers: Mapping[str, Numbers]
     gauges: Mapping[str, Mapping[str, Any]]
-    """Cluster -> what its leader counted (`scheduler.live.gauges`); absent while nobody leads."""
+    """Cluster -> the leader's counts (`scheduler.live.gauges`); absent without a leader."""
     local_queues: Sequence[LocalQueue]
     counts: Counts
     workloads: _Rows = field(default=())
@@ -144,7 +144,7 @@ def _pending(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _waiting_in_local_queues(facts: QueueFacts) -> Metric:
-    """As their leader counts them. Nothing waits in those whose ClusterQueue is gone."""
+    """Count pending workloads as the leader does: 0 in a LocalQueue whose ClusterQueue does not exist."""
     family = _gauge("local_queue_pending_workloads", "Workloads that wait.", "name", "namespace", "status")
     counts: dict[tuple[str, str], Sequence[int]] = {
         (row.cluster.name, row.key): (0, 0) for row in facts.local_queues if row.cluster.name in facts.gauges

@@ -79,7 +79,7 @@ def _line(told: Told) -> str:
 
 
 def _said(choice: Choice) -> str:
-    """What was decided, where, and why."""
+    """Return a text about a decision: the action, the place and the reason."""
     flavors = [
         f"{name} x {count}: " + ", ".join(f"{resource} in {flavor}" for resource, flavor in given)
         for name, count, given in choice.flavors

@@ -117,7 +117,7 @@ def _matches(selectors: Sequence[str], names: Mapping[str, Any]) -> bool:
 
 
 def _counters(objects: DeviceObjects, taken: Collection[DeviceId]) -> dict[Counter, int]:
-    """What is left of the shared counters."""
+    """Return the free amounts of the shared counters."""
     left: dict[Counter, int] = defaultdict(int)
     for pool in objects.pools:
         for key, value in pool.counters.items():

@@ -27,7 +27,7 @@ class CelError(ValueError):
     """An expression that cannot be compiled, or not be evaluated for a device."""
 
     def __init__(self, message: str) -> None:
-        """What no database and no page takes is written as an escape: the message may quote the tenant's texts."""
+        """Escape characters that databases and pages refuse: the message may quote a tenant's texts."""
         super().__init__(_NO_TEXT.sub(lambda found: f"\\u{ord(found[0]):04x}", message))
 
 
@@ -62,8 +62,8 @@ class _Optional(NamedTuple):
 
 
 MAX_STEPS: Final = 40_000
-"""What one evaluation for one device may take. A step is a part of the expression, a member or 64 characters looked
-at, a hundred nanoseconds or so; all of them are a few milliseconds."""
+"""The steps of one evaluation for one device. A step is a part of the expression, a member or 64 examined characters,
+about a hundred nanoseconds; all of them are a few milliseconds."""
 MAX_TEXT: Final = 64 * 1024
 MAX_READ: Final = 256
 """How many characters a text may have that is matched, or read as a number, a quantity or a version, and a pattern."""
@@ -157,7 +157,7 @@ def _compiled(expression: str) -> Selector | str:
 
 
 _UNFORESEEN: Final = (RecursionError, ArithmeticError, ValueError, TypeError, AttributeError, LookupError, MemoryError)
-"""What no rule here is known to let through, and what must not end the scheduler's round where one does."""
+"""Errors that no known expression raises, and that must not end the scheduler's run if one does."""
 
 
 def _spend(names: Names, steps: int) -> None:

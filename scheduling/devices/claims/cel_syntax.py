@@ -107,7 +107,7 @@ def _text(literal: str) -> str:
 
 
 def _integer(literal: str) -> int:
-    """Of a literal without its sign. The least integer is one more than the largest: its sign comes later."""
+    """Read a literal without its sign. The least integer is one more than the largest: its sign comes later."""
     found = MAX_INT + 2
     if len(literal) <= _MAX_DIGITS:
         found = int(literal, 16 if literal[:2] in ("0x", "0X") else 10)
@@ -169,7 +169,7 @@ class _Reader:
         return _LEVEL_OF.get(text, -1) if kind in ("sign", "word") else -1
 
     def _sides(self, level: int, first: Tree) -> list[Tree]:
-        """Of && or ||: selectors may have many, so they are one node."""
+        """Parse the operands of && or ||: selectors may have many, so they are one node."""
         sides = [first]
         while self._takes(*_LEVELS[level]):
             sides.append(self._binary(level + 1))

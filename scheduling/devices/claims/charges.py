@@ -1,4 +1,4 @@
-"""What the claims of a workload's pods are charged, by Kueue's rules; and what Kueue says of those that it refuses.
+"""The charges of the claims of a workload's pods by Kueue's rules, and Kueue's messages for refused claims.
 
 ResourceClaimTemplates count: devices by their class, as `deviceClassMappings` name them, or a shared counter of
 theirs. Extended resources that a class serves count as that class. ResourceClaims by name are refused.
@@ -54,11 +54,11 @@ class ClaimsNotCounted(ClaimRefusal):
 
 @dataclass(frozen=True, slots=True)
 class ClaimCharge:
-    """What one pod's claims add to its requests.
+    """The requests that the claims of one pod add.
 
     `quota` are amounts by resource. `replaced` are extended resources that are charged as their class instead.
     `devices` are resources of nodes (`places`); `not_placeable` says why these claims find no place here. `kinds` are
-    the kinds of devices with selectors that they ask for.
+    the kinds of devices with selectors that they request.
     """
 
     quota: Mapping[str, int] = field(default_factory=dict)
@@ -124,10 +124,10 @@ class ClaimRules:
     def charges(
         self, namespace: str, pod_sets: Sequence[PodSet], *, holds: bool = False, fixed: bool = False
     ) -> dict[str, ClaimCharge]:
-        """What one pod of each pod set is charged. Raises ClaimRefusal.
+        """Return the charge of one pod of each pod set. Raises ClaimRefusal.
 
-        A workload that holds quota was counted before, and is whatever that takes. `fixed`: the nodes' resources must
-        not change now, so no new kind of device can be counted.
+        A workload that holds quota is charged without the limits, because it was charged before. `fixed`: the nodes'
+        resources must not change now, so no new kind of device can be counted.
         """
         if not self.concerns(pod_sets):
             return {}
@@ -203,7 +203,7 @@ class ClaimRules:
         return quota
 
     def _check_selectors(self, spec: ClaimSpec, path: str, whose: str, payer: str | None) -> None:
-        """Requests with selectors need as many matching devices in the cluster, whoever holds them."""
+        """Check that the cluster has as many devices that match a request's selectors, free or not."""
         problems: list[str] = []
         matched: set[DeviceId] = set()
         for place, request in enumerate(spec.requests):
@@ -450,7 +450,7 @@ def _serving(classes: Any) -> dict[str, DeviceClass]:
 
 @dataclass(slots=True)
 class _Extended:
-    """What a pod asks of an extended resource: init containers by their largest, the others by their sum."""
+    """A pod's request of an extended resource: init containers by their largest, the others by their sum."""
 
     path: str
     largest: int = 0

@@ -17,14 +17,14 @@ from scheduling.devices.claims.matching import variables
 from scheduling.devices.claims.objects import DeviceId, DevicePool, PublishedDevice
 
 MAX_NAMESPACE_STEPS: Final = 2_000_000
-"""What a namespace can have saved up. A step takes a hundred nanoseconds or so."""
+"""The steps that a namespace can accumulate. A step takes about a hundred nanoseconds."""
 NAMESPACE_STEPS_PER_SECOND: Final = 200_000
 MAX_STEPS_OF_ALL: Final = 4_000_000
 STEPS_OF_ALL_PER_SECOND: Final = 1_000_000
 MAX_MEAN_STEPS: Final = 1_000
-"""What a selector may take per device, on average over all devices."""
+"""The average steps of a selector per device, over all devices."""
 MIN_SELECTOR_STEPS: Final = 1_000_000
-"""What a selector may take in a cluster with few devices."""
+"""The steps of a selector in a cluster with few devices."""
 MAX_KINDS: Final = 16
 """How many device kinds with selectors the workloads of one namespace may ask for at a time."""
 MAX_KEPT_RESULTS: Final = 1_000_000
@@ -67,7 +67,7 @@ class TooManyKinds(EvaluationLimit):
 
 @dataclass(slots=True)
 class _Results:
-    """Of one selector: whether it selects a device, or why it cannot be evaluated for it."""
+    """The results of one selector: for each device whether it matches, or why it cannot be evaluated."""
 
     steps: int = 0
     by_device: dict[DeviceId, bool | str] = field(default_factory=dict)

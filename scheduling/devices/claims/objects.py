@@ -74,7 +74,7 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSpec:
-    """What a claim asks for. `constraints` are attributes that its devices must share or not share."""
+    """The requests of a claim. `constraints` are attributes that its devices must share or not share."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[Mapping[str, Any], ...] = ()

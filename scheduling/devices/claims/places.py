@@ -21,7 +21,7 @@ from scheduling.model.node import Node
 _PLACES_PER_STEP: Final = 4
 
 Place = tuple[str, str, str]
-"""What devices keep each other out of: a counter set, or the device itself: (driver, pool, name)."""
+"""A counter set, or a device itself, that two devices cannot use at the same time: (driver, pool, name)."""
 
 
 class DevicePlaces:
@@ -132,13 +132,13 @@ class DevicePlaces:
         return found
 
     def charge(self, kind: DeviceKind, count: int) -> dict[str, int]:
-        """What a request for so many devices of a kind takes from the node, by resource."""
+        """Return the resources that a request for `count` devices of a kind takes from the node."""
         others = sorted(self._displaced.get(kind, {}).items())
         return {kind.resource: count} | {other.resource: count * number for other, number in others}
 
     def _most(self, place: Place, devices: list[PublishedDevice], taken: Collection[DeviceId] = ()) -> int:
-        """Return how many of the devices of a place can be taken at once, if the largest are taken first: whoever
-        allocates may choose those."""
+        """Return how many of the devices of a place can be taken at once if the largest are taken first, because the
+        driver may choose those."""
         if place not in self._counters:
             return sum(device.id not in taken for device in devices)
         left = dict(self._counters[place])

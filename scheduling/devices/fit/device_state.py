@@ -9,7 +9,7 @@ from scheduling.model.device import Device, DeviceSlice, MigInstance
 
 
 class Tenant(NamedTuple):
-    """What other tenants of the device must know of a slice."""
+    """The attributes of a slice that other tenants of the device must know."""
 
     qos_policy: str
     app_class: str

@@ -1,4 +1,4 @@
-"""What a pod would get on a node, as input of the vendors' node scores."""
+"""The outcome of a pod on a node, as input of the vendors' node scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Containers = Sequence[Sequence[DeviceSlice]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a pod would get on a node: its slices per container, the node's devices before, and the node policy."""
+    """The outcome of a pod on a node: its slices per container, the node's devices before, and the node policy."""
 
     node: Node
     states: Sequence[DeviceState]

@@ -26,7 +26,8 @@ class Ranking(Protocol):
         ...
 
     def basis(self) -> Hashable | None:
-        """What the order of a node's devices depends on besides that node and the pod; None if it is random."""
+        """Return the values that the order of a node's devices depends on, besides that node and the pod; None if it
+        is random."""
         ...
 
 

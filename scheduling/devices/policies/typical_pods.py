@@ -19,7 +19,7 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """What two pods must share to be alike: cpu in milli, and one container's device request if any."""
+    """The shape of a pod: cpu in milli, and one container's device request if any. Pods of one shape are alike."""
 
     cpu_milli: int
     request: DeviceRequest | None = None

@@ -44,7 +44,7 @@ DEVICE_POLICIES = (
 
 
 class RankedDevice(Protocol):
-    """What the order of devices depends on: used slots, and the device's position in the node's inventory."""
+    """A device in an order: its used slots, and its position in the node's inventory."""
 
     used_slots: int
     numa: int

@@ -36,7 +36,7 @@ _TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) -> PodDeviceRequest:
-    """What a pod (a `v1.Pod` or a pod template, in manifest form) asks of the vendors' devices.
+    """Return the devices that a pod requests (a `v1.Pod` or a pod template, in manifest form).
 
     Vendors are taken in the order of their words. Memory of a request is in MiB, cores in percent points.
     """
@@ -86,7 +86,7 @@ def parse_scoring_weights(text: str) -> ScoringWeights:
 
 
 def _pod_problems(spec: Mapping[str, Any]) -> Iterator[DeviceRequestProblem]:
-    """What HAMi's webhook refuses in a pod with devices."""
+    """Yield the problems for which HAMi's webhook refuses a pod with devices."""
     node = spec.get("nodeName")
     if node:
         yield DeviceRequestProblem(

@@ -79,7 +79,7 @@ def _selects(pod_set: PodSetToPlace, node: Node) -> bool:
 
 
 def selection_key(pod_set: PodSetToPlace) -> Hashable:
-    """What decides which nodes a pod set selects, apart from `allowed_nodes`."""
+    """Return a key of the nodes that a pod set selects, apart from `allowed_nodes`."""
     return (
         tuple(sorted(pod_set.flavor_labels.items())),
         tuple(sorted(pod_set.node_selector.items())),

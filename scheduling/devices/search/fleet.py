@@ -43,7 +43,7 @@ Refused = TypeVar("Refused")
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What one pod, or several alike without slices, reserve on one node. `requests` are per pod."""
+    """The reservation of one pod, or of several alike without slices, on one node. `requests` are per pod."""
 
     node: str
     slices: tuple[DeviceSlice, ...]
@@ -135,7 +135,7 @@ class Fleet:
         return self._reservations
 
     def decided_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
-        """What our reservations take of a device: slots, MiB, cores; without slices of others."""
+        """Return our reservations on a device: slots, MiB, cores; without slices of others."""
         return self._decided.get((node, uuid), (0, 0, 0))
 
     def set_policies(self, node_policy: str, device_policy: str) -> None:
@@ -199,7 +199,7 @@ class Fleet:
             return self._place(pod_sets, PodSetSearch.refusal)
 
     def filters(self, pod_sets: Sequence[PodSetToPlace]) -> NodeFilters | None:
-        """What refuses the first pod without a place on each node; None if every pod has a place."""
+        """Return the refusal of the first pod without a place on each node; None if every pod has a place."""
         found = self._place(pod_sets, PodSetSearch.filters)
         return found if isinstance(found, NodeFilters) else None
 

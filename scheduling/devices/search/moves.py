@@ -57,7 +57,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """What was done to place pods: the moved workloads and the new reservations."""
+    """The moved workloads and the new reservations of an attempt to place pods."""
 
     steps: list[_Step]
     placed: list[tuple[str, PodPlacement]]

@@ -14,7 +14,8 @@ from scheduling.model.placement import NodeRefusal, PlacementRefusal, PodSetToPl
 from scheduling.model.quantity import format_amount
 
 _MIG_RESOURCE = "/mig-"
-"""In the name of a resource: an instance of MIG that somebody cut before, such as `nvidia.com/mig-3g.20gb`."""
+"""A part of the name of a resource for MIG instances that an operator created before, such as
+`nvidia.com/mig-3g.20gb`."""
 
 _ONE_AND_MANY: Mapping[str, tuple[str, str]] = {
     NodeRefusal.NODE_NOT_READY: ("is not ready", "are not ready"),
@@ -61,7 +62,8 @@ def _part(table: DeviceTable, pod_set: PodSetToPlace, findings: Findings, refuse
 
 
 def _shortage(table: DeviceTable, resource: str, asked: int, rows: Integers) -> str:
-    """What rows lack of a resource. A node that could never offer it is told apart from one where others use it now."""
+    """Describe the shortage of a resource on the rows. A node that never offers it differs from one where it is in
+    use."""
     some = f"{len(rows)} {'has' if len(rows) == 1 else 'have'}"
     offered = _most([table.nodes[row].allocatable.get(resource, 0) for row in rows.tolist()])
     if not offered:

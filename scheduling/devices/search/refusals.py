@@ -54,7 +54,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a node lacks: a reason, and the details about its devices."""
+    """The shortage of a node: a reason, and the details about its devices."""
 
     reason: str
     devices: RequestRefusal | None = None
@@ -132,7 +132,8 @@ def refused_devices(
     constraints: DeviceConstraints,
     mutex: bool,
 ) -> tuple[list[Finding], NDArray[np.int64]]:
-    """What the nodes' devices lack for a pod with one request, counted as a fit on each node would count it.
+    """Return the refusals of the nodes' devices for a pod with one request, counted as a fit on each node would count
+    them.
 
     Returns the distinct findings, and the index of each row's finding.
     """
@@ -211,7 +212,7 @@ def _codes(
 
 
 def _details(devices: Sequence[DeviceState], refused: RequestRefusal, by_model: bool) -> dict[DeviceRefusal, str]:
-    """What the sentence says beside some reasons: the amounts, the profiles."""
+    """Return the details that the message adds to some reasons: the amounts, the profiles."""
     found = _most_free(devices, refused.request, by_model)
     if DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE in refused.counts:
         wanted, profiles = _mig_profiles(devices, refused.request, by_model)
@@ -233,7 +234,7 @@ def _mig_profiles(
 
 
 def _most_free(devices: Iterable[DeviceState], request: DeviceRequest, by_model: bool) -> dict[DeviceRefusal, str]:
-    """What the best of the devices with too little memory, or too few cores, has free."""
+    """Return the largest free memory or cores among the devices with too little of it."""
     memory: list[int] = []
     cores: list[int] = []
     for state in devices:

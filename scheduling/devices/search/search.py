@@ -262,7 +262,8 @@ class PodSetSearch:
         return -scores if self._node_policy == Policy.SPREAD else scores
 
     def _vendor_scores(self) -> Floats | float:
-        """What the requested vendors add to each node's score. This requires a fit of the pod on every node."""
+        """Return the requested vendors' additions to each node's score. This requires a fit of the pod on every
+        node."""
         vendors = self._settings.vendors
         scoring = [vendors[word] for word in sorted({request.vendor for request in self._asked}) if word in vendors]
         scoring = [vendor for vendor in scoring if vendor.rules.node_score is not NodeScore.NONE]
@@ -288,7 +289,7 @@ class PodSetSearch:
         return refusal(self._table, self._context.as_hami, self._pod_set, gang, findings, shortage)
 
     def filters(self, gang: Gang) -> NodeFilters:
-        """What refuses the next pod on each node."""
+        """Return the refusal of the next pod on each node."""
         refused = self.refusal(gang)
         nodes = len(self._table.nodes)
         return NodeFilters(

@@ -38,7 +38,7 @@ class NvidiaFit(DeviceFit):
         return choose_linked_devices(self.picks, self.request.count)
 
     def start_numa_group(self) -> None:
-        """As in the common fit, except that HAMi does not count discarded devices while links decide."""
+        """Start a group like the common fit, except that HAMi does not count discarded devices while links decide."""
         if self._linked:
             self.picks = []
         else:
