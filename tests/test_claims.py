@@ -1,4 +1,4 @@
-"""J2: what the README says of the product is held by tests. Each claim is quoted, and names those that fail without it.
+"""What the README says of the product is held by tests. Each claim is quoted, and names those that fail without it.
 
 The README may be worded anew: then the quotation here, and its tests, are looked at anew too.
 """

@@ -1,4 +1,4 @@
-"""deploy/kubernetes as written: accounts that are least, limits, policies (S13, S15)."""
+"""deploy/kubernetes as written: accounts that are least, limits, policies."""
 
 import hashlib
 import os
@@ -198,7 +198,7 @@ def test_every_container_has_a_limit_and_writes_nothing_but_temporary_files() ->
 
 
 def test_every_process_is_asked_whether_it_lives() -> None:
-    """S13: workers, beat and watcher had no liveness probe."""
+    """Workers, beat and watcher had no liveness probe."""
     for name, container in containers():
         if name == "web":
             continue
@@ -218,7 +218,7 @@ def test_a_probe_finds_a_fresh_heartbeat_and_no_old_one(tmp_path: Path) -> None:
 
 
 def test_images_have_digests() -> None:
-    """S20: a tag can change under whoever starts it. Our own image's digest is its builder's to write."""
+    """A tag can change under whoever starts it. Our own image's digest is its builder's to write."""
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     named = {each["image"] for each in compose.values() if each["image"] != "kueueweb"}
     named |= set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))

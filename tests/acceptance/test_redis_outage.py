@@ -28,7 +28,7 @@ NOBODY_LISTENS: Final = "http://127.0.0.1:9"
 
 
 def test_workers_outlive_redis() -> None:
-    """J12: push ended with an AttributeError of kombu's when Redis went away while it had work in hand."""
+    """Push ended with an AttributeError of kombu's when Redis went away while it had work in hand."""
     with short_temporary_folder() as folder, Processes(folder) as processes:
         outlive(processes)
 

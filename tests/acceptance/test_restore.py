@@ -29,7 +29,7 @@ def turns(system: System, count: int) -> None:
 
 
 def test_scheduling_goes_on_from_a_backup(system: System, tmp_path: Path) -> None:
-    """S22: `first` runs all the time, `second` ends after the backup, `third` and `fourth` are made after it."""
+    """`first` runs all the time, `second` ends after the backup, `third` and `fourth` are made after it."""
     system.apply(gpu_job("first", run_seconds=3600))
     system.apply(gpu_job("second", run_seconds=25))
     turns(system, 3)

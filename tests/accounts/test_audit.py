@@ -1,4 +1,4 @@
-"""S8: who changed what, when and from where; in one table that nobody can change, whatever path a change takes."""
+"""Who changed what, when and from where; in one table that nobody can change, whatever path a change takes."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""S11: tokens with scopes, accounts of machines, and logging in a command line through a page."""
+"""Tokens with scopes, accounts of machines, and logging in a command line through a page."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""S21: what we send to addresses that somebody has written down reaches no metadata service."""
+"""What we send to addresses that somebody has written down reaches no metadata service."""
 
 from __future__ import annotations
 

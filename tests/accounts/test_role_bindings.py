@@ -1,4 +1,4 @@
-"""S12: roles of users and groups, per cluster, per namespace and below a cohort; made over REST and as manifests."""
+"""Roles of users and groups, per cluster, per namespace and below a cohort; made over REST and as manifests."""
 
 from typing import Any
 

@@ -126,7 +126,7 @@ def test_whoever_comes_through_a_unix_socket_has_no_address_and_is_counted(site:
 
 
 def test_guessing_from_many_addresses_is_slow_too(site: SchemaClient) -> None:
-    """S10: a name has a count of its own; from where its user has been before, it does not count."""
+    """A name has a count of its own; from where its user has been before, it does not count."""
     assert site.post(TOKEN, CREDENTIALS, REMOTE_ADDR="10.9.0.1").status_code == 201
     wrong = {**CREDENTIALS, "password": "x"}
     statuses = [site.post(TOKEN, wrong, REMOTE_ADDR=f"10.0.0.{number}").status_code for number in range(100)]
@@ -136,7 +136,7 @@ def test_guessing_from_many_addresses_is_slow_too(site: SchemaClient) -> None:
 
 
 def test_the_admin_has_no_login_of_its_own(client: Client, cluster: Cluster) -> None:
-    """S9: Django's has no throttle."""
+    """Django's has no throttle."""
     asked = client.get("/admin/queues/cluster/")
     there = client.get(asked.headers["Location"])
     assert (there.status_code, there.headers["Location"]) == (302, "/login?next=%2Fadmin%2Fqueues%2Fcluster%2F")
@@ -147,7 +147,7 @@ def test_the_admin_has_no_login_of_its_own(client: Client, cluster: Cluster) -> 
 
 
 def test_an_unused_session_ends(site: SchemaClient, settings: Any) -> None:
-    """S16: idle for too long, or simply too old."""
+    """Idle for too long, or simply too old."""
     site.post(LOGIN, CREDENTIALS, **csrf(site))
     site.get(SESSION)
     assert site.cookies["sessionid"]["max-age"] == 8 * 3600
@@ -159,7 +159,7 @@ def test_an_unused_session_ends(site: SchemaClient, settings: Any) -> None:
 
 
 def test_the_cache_holds_json_and_nothing_that_runs(site: SchemaClient) -> None:
-    """S7: a pickle in Redis was loaded, and so ran, for an anonymous request."""
+    """A pickle in Redis was loaded, and so ran, for an anonymous request."""
     for value in (3, 1.5, "text", None, [1, {"a": True}]):
         cache.set("value", value)
         assert cache.get("value") == value
@@ -171,7 +171,6 @@ def test_the_cache_holds_json_and_nothing_that_runs(site: SchemaClient) -> None:
 
 
 def test_the_schema_is_for_users(site: SchemaClient) -> None:
-    """S16."""
     assert site.get("/api/v1/schema/").status_code == 401
 
 
@@ -189,7 +188,7 @@ def test_a_tool_gets_a_token(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("word", ["Token", "Bearer", "bearer"])
 def test_a_token_has_an_end_and_either_word(cluster: Cluster, word: str) -> None:
-    """S11: tokens lived for ever, and `Bearer` was 401."""
+    """Tokens lived for ever, and `Bearer` was 401."""
     make_user("bob")
     client = SchemaClient()
     body = client.post(TOKEN, CREDENTIALS).json()
@@ -201,7 +200,7 @@ def test_a_token_has_an_end_and_either_word(cluster: Cluster, word: str) -> None
 
 
 def test_a_new_password_revokes_the_tokens(cluster: Cluster) -> None:
-    """S11: a token made before `changepassword` still answered 200 after it."""
+    """A token made before `changepassword` still answered 200 after it."""
     user = make_user("bob")
     client = SchemaClient()
     token = client.post(TOKEN, CREDENTIALS).json()["token"]
@@ -213,7 +212,6 @@ def test_a_new_password_revokes_the_tokens(cluster: Cluster) -> None:
 
 
 def test_an_account_that_is_switched_off_and_on_begins_without_tokens(cluster: Cluster) -> None:
-    """S11."""
     user = make_user("bob")
     SchemaClient().post(TOKEN, CREDENTIALS)
     for active in (False, True):

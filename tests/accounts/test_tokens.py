@@ -44,7 +44,7 @@ def client_with(token: dict[str, Any]) -> SchemaClient:
 
 
 def test_tokens_have_names_and_are_listed_without_the_token(people: None) -> None:
-    """S11: no name and no list."""
+    """No name and no list."""
     made = [make_token("bob", name="prometheus"), make_token("bob")]
     make_token("charlie", name="hers")
     response = client_with(made[0]).get(TOKENS)
@@ -70,7 +70,7 @@ def test_the_list_has_pages_and_leaves_out_what_has_ended(people: None) -> None:
 
 
 def test_one_token_is_revoked(people: None) -> None:
-    """S11: only a request that carried a token could revoke it."""
+    """Only a request that carried a token could revoke it."""
     kept, lost = make_token("bob"), make_token("bob")
     assert client_with(kept).delete(f"{TOKENS}{lost['id']}/").status_code == 204
     assert client_with(lost).get(TOKENS).status_code == 401
@@ -79,7 +79,7 @@ def test_one_token_is_revoked(people: None) -> None:
 
 
 def test_location_is_where_a_token_is_revoked(people: None) -> None:
-    """A22: 201 had no Location."""
+    """201 had no Location."""
     client = client_with(make_token("bob"))
     by_password = SchemaClient().post(TOKEN, {"username": "bob", "password": "bob-secret"})
     for answer in (by_password, client.post(TOKENS, {"name": "ci"})):
@@ -95,7 +95,7 @@ def test_a_token_of_another_user_is_not_found(people: None) -> None:
 
 
 def test_all_tokens_are_revoked_at_once(people: None) -> None:
-    """S11: after a leak, each had to be found."""
+    """After a leak, each had to be found."""
     made, hers = [make_token("bob"), make_token("bob")], make_token("charlie")
     assert client_with(made[0]).delete(TOKENS).status_code == 204
     assert [client_with(token).get(TOKENS).status_code for token in (*made, hers)] == [401, 401, 200]
@@ -122,7 +122,7 @@ def test_a_name_is_a_short_text(people: None, name: Any) -> None:
 
 
 def test_the_last_use_of_a_token_is_known_to_the_minute(people: None) -> None:
-    """S11: nobody could tell which token is still in use."""
+    """Nobody could tell which token is still in use."""
     used, unused = make_token("bob"), make_token("bob")
     client = client_with(used)
     noted = {row["id"]: row["last_used"] for row in client.get(TOKENS).json()["results"]}
@@ -135,7 +135,7 @@ def test_the_last_use_of_a_token_is_known_to_the_minute(people: None) -> None:
 
 
 def test_a_user_has_so_many_tokens_and_no_more(people: None, settings: Any) -> None:
-    """S11: no limit per user; each request looks at all tokens of its user."""
+    """No limit per user; each request looks at all tokens of its user."""
     settings.MAX_TOKENS_PER_USER = 2
     first, second = make_token("bob"), make_token("bob")
     body = {"username": "bob", "password": "bob-secret"}

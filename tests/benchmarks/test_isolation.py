@@ -1,4 +1,4 @@
-"""What one tenant's flood costs another: submit to admission beside FLOOD workloads of the first (S6).
+"""What one tenant's flood costs another: submit to admission beside FLOOD workloads of the first.
 
     FLOOD=150000 pytest tests/benchmarks/test_isolation.py -s
 

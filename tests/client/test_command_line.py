@@ -114,7 +114,6 @@ def test_logout_revokes_the_token(alice: Run) -> None:
 
 
 def test_tokens_are_listed_and_revoked(alice: Run, server: str) -> None:
-    """S11."""
     alice("login", server, "--username", "alice", "--password-stdin", text="alice-secret\n")
     newest, oldest = [line.split()[0] for line in alice("token", "list").output.splitlines()[1:]]
     assert alice("token", "revoke", oldest).output == f"Token {oldest} is revoked.\n"
@@ -140,7 +139,7 @@ def test_one_object_as_yaml_is_its_manifest(alice: Run) -> None:
 
 
 def test_an_apply_passes_by_what_is_not_served_where_that_is_wished(alice: Run) -> None:
-    """A12: one document of an unknown kind refused all the others."""
+    """One document of an unknown kind refused all the others."""
     foreign = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n"
     both = f"{foreign}---\n{texts.kueue('ResourceFlavor', 'beside')}"
     assert alice("apply", "-f", "-", text=both).code != 0

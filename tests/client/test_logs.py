@@ -42,7 +42,6 @@ def run_jobs(system: System, **spec: object) -> str:
 
 
 def test_logs_of_a_pod_until_it_ends(system: System, alice: Run) -> None:
-    """J6."""
     workload = run_jobs(system)
     system.advance(20)
     first = alice("logs", workload)

@@ -1,4 +1,4 @@
-"""What we do with a cluster by its mode: in `observe` and `shadow` it is only read, in `schedule` we decide (J17)."""
+"""What we do with a cluster by its mode: in `observe` and `shadow` it is only read, in `schedule` we decide."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def lease(renewed: str) -> dict[str, Any]:
 
 
 def test_nothing_is_pushed_beside_a_kueue_that_decides(server: ServerThread) -> None:
-    """J17: both started and stopped the same jobs, four times in eight seconds."""
+    """Both started and stopped the same jobs, four times in eight seconds."""
     system = System(server)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KUEUES_NAMESPACE}}
     system.client.create(NAMESPACES, namespace)

@@ -1,4 +1,4 @@
-"""Mode observe: what a Kueue runs is mirrored, every page works from it, and nothing is written there (J18)."""
+"""Mode observe: what a Kueue runs is mirrored, every page works from it, and nothing is written there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""J2: pods without devices get a node that has room for them, or wait and say why; the node is held and told."""
+"""Pods without devices get a node that has room for them, or wait and say why; the node is held and told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators look things up on: nodes, flavors, cohorts, LocalQueues, charts, reports and the audit (D3, D4)."""
+"""What operators look things up on: nodes, flavors, cohorts, LocalQueues, charts, reports and the audit."""
 
 import re
 from collections.abc import Callable

@@ -90,7 +90,6 @@ def test_a_tenant_sees_the_own_namespace_only(page: Page, log_in: Callable[[str]
 def test_the_list_is_sorted_grouped_and_narrowed_and_the_address_keeps_it(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
-    """D12."""
     name = admin.submit("in-a-group")
     log_in("admin")
     page.goto("/workloads")

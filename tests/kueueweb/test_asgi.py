@@ -59,7 +59,7 @@ def test_http(address: str, token: str) -> None:
 
 
 def test_eight_slow_bodies_do_not_block_other_requests(address: str, token: str) -> None:
-    """S4: each took a thread for as long as it dribbled, and the probes had to wait for one too."""
+    """Each took a thread for as long as it dribbled, and the probes had to wait for one too."""
     host, port = address.split(":")
     with ExitStack() as stack:
         for _ in range(12):
@@ -76,7 +76,7 @@ def test_eight_slow_bodies_do_not_block_other_requests(address: str, token: str)
 
 
 def test_a_forwarded_address_from_anybody_passes_no_throttle(address: str, live_services: None) -> None:
-    """S10: uvicorn took X-Forwarded-For from every peer on the loopback."""
+    """Uvicorn took X-Forwarded-For from every peer on the loopback."""
     cache.clear()
     with httpx.Client(base_url=f"http://{address}") as client:
         statuses = [
@@ -92,7 +92,6 @@ def test_a_forwarded_address_from_anybody_passes_no_throttle(address: str, live_
 
 
 def test_a_response_names_no_server_and_is_not_cacheable(address: str, token: str) -> None:
-    """S16."""
     headers = httpx.get(f"http://{address}/api/v1/workloads/", headers={"Authorization": f"Token {token}"}).headers
     assert "server" not in headers
     assert headers["cache-control"] == "no-store"

@@ -1,4 +1,4 @@
-"""S18: sizes and sums are bounded as Kubernetes bounds them, whichever way an object comes in."""
+"""Sizes and sums are bounded as Kubernetes bounds them, whichever way an object comes in."""
 
 from __future__ import annotations
 

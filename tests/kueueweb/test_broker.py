@@ -1,4 +1,4 @@
-"""Celery's way to Redis when the connection is gone while a task is under way (J12)."""
+"""Celery's way to Redis when the connection is gone while a task is under way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_address_of_redis_is_reached_by_our_channels(url: str) -> None:
 
 @pytest.mark.parametrize("gone", ["client", "connection"])
 def test_an_acknowledgement_after_the_end_is_a_connection_s_error(gone: str) -> None:
-    """J12: it was an AttributeError, which kombu does not expect, and the worker ended."""
+    """It was an AttributeError, which kombu does not expect, and the worker ended."""
     with Connection("redis://127.0.0.1:9/0") as connection:
         channel: Any = Channel.__new__(Channel)
         channel.connection = connection.transport if gone == "client" else None

@@ -210,7 +210,7 @@ async def opened(headers: list[tuple[bytes, bytes]]) -> Stream:
 
 
 async def test_log_out_closes_its_streams_at_once(people: dict[str, User], streams: list[Stream]) -> None:
-    """S17: after a log-out the stream went on for up to 15 seconds. Another session of the same user goes on."""
+    """After a log-out the stream went on for up to 15 seconds. Another session of the same user goes on."""
     cookie, other = [await database_sync_to_async(session_of)(people["alice"]) for _ in range(2)]
     stream, stays = await opened([OURS, cookie]), await opened([OURS, other])
     streams.append(stays)
@@ -223,7 +223,6 @@ async def test_log_out_closes_its_streams_at_once(people: dict[str, User], strea
 
 
 async def test_a_revoked_token_closes_its_streams_at_once(people: dict[str, User]) -> None:
-    """S17."""
     _, token = await database_sync_to_async(AuthToken.objects.create)(people["alice"])
     stream = await opened([(b"authorization", f"Token {token}".encode())])
     await database_sync_to_async(revoke_tokens)(people["alice"])
@@ -231,7 +230,7 @@ async def test_a_revoked_token_closes_its_streams_at_once(people: dict[str, User
 
 
 async def test_deactivation_closes_all_streams_at_once(people: dict[str, User], streams: list[Stream]) -> None:
-    """S17: they went on for 5 seconds. Other users' streams go on."""
+    """They went on for 5 seconds. Other users' streams go on."""
     alice, bob = people["alice"], people["bob"]
     cookies = [await database_sync_to_async(session_of)(user) for user in (alice, alice, bob)]
     *ended, stays = [await opened([OURS, cookie]) for cookie in cookies]
@@ -266,7 +265,7 @@ async def test_shows_more_when_the_role_grows(people: dict[str, User], streams: 
     "origin", [b"http://localhost:9999", b"https://localhost:8000", b"http://localhost", b"http://evil.example", b""]
 )
 async def test_the_whole_origin_counts(people: dict[str, User], origin: bytes) -> None:
-    """S17: the port was ignored, so that any other server of the same machine could listen in."""
+    """The port was ignored, so that any other server of the same machine could listen in."""
     cookie = await database_sync_to_async(session_of)(people["alice"])
     assert not await Stream((b"origin", origin), cookie).open()
 
@@ -274,7 +273,7 @@ async def test_the_whole_origin_counts(people: dict[str, User], origin: bytes) -
 async def test_one_user_has_so_many_streams_and_no_more(
     people: dict[str, User], streams: list[Stream], settings: Any
 ) -> None:
-    """S17: one token held 400."""
+    """One token held 400."""
     settings.MAX_SOCKETS_PER_USER = 2
     _, token = await database_sync_to_async(AuthToken.objects.create)(people["alice"])
     header = (b"authorization", f"Bearer {token}".encode())

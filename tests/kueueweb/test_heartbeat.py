@@ -1,4 +1,4 @@
-"""S13: each process without a port shows that its loop turns; a probe looks at how old the sign is."""
+"""Each process without a port shows that its loop turns; a probe looks at how old the sign is."""
 
 from __future__ import annotations
 

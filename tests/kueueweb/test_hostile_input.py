@@ -1,4 +1,4 @@
-"""A4: twenty-one requests that answered 500. Each is refused with what is wrong with it, or taken."""
+"""Twenty-one requests that answered 500. Each is refused with what is wrong with it, or taken."""
 
 from typing import Any
 

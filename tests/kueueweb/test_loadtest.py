@@ -1,4 +1,4 @@
-"""The load test: the server takes every shape that we ship, and the table says what each side of it had (L1, L2)."""
+"""The load test: the server takes every shape that we ship, and the table says what each side of it had."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHAPES = sorted((Path(__file__).resolve().parents[1] / "load").glob("*.json"))
 
 @pytest.mark.parametrize("path", SHAPES, ids=lambda path: path.stem)
 def test_the_server_takes_what_a_shape_needs(alice: SchemaClient, path: Path) -> None:
-    """L1: the nodes of tas.json were written with YAML aliases, which the server refused."""
+    """The nodes of tas.json were written with YAML aliases, which the server refused."""
     shape = read_shape(path)
     applied = alice.generic("POST", "/api/v1/manifests/", manifest_text(shape), content_type="application/yaml")
     assert applied.status_code == 200, applied.content[:2000]

@@ -26,7 +26,6 @@ def test_every_operation_says_how_it_fails() -> None:
 
 
 def test_every_operation_has_a_summary_and_every_tag_says_what_it_is() -> None:
-    """A19."""
     document = schema()
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     assert [each["operationId"] for each in operations if not 0 < len(each.get("summary", "")) <= 106] == []
@@ -35,7 +34,6 @@ def test_every_operation_has_a_summary_and_every_tag_says_what_it_is() -> None:
 
 
 def test_every_error_has_an_example() -> None:
-    """A19."""
     document = schema()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():

@@ -74,7 +74,7 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
     ],
 )
 def test_a_weak_setting_stops_a_process_at_its_start(variable: str, value: str, says: str) -> None:
-    """S15: they were taken in silence."""
+    """They were taken in silence."""
     environment = {"PATH": os.environ["PATH"], variable: value}
     command = [sys.executable, "manage.py", "check"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -85,7 +85,7 @@ def test_a_weak_setting_stops_a_process_at_its_start(variable: str, value: str, 
 
 
 def test_django_has_nothing_to_say_against_a_deployment_behind_a_proxy() -> None:
-    """S15: `check --deploy` warned of the key, and that neither HSTS nor a redirect to TLS was on."""
+    """`check --deploy` warned of the key, and that neither HSTS nor a redirect to TLS was on."""
     environment = {
         "PATH": os.environ["PATH"],
         "SECRET_KEY": "a-key-for-one-check-that-is-long-enough-4rk20fjw9s0",

@@ -203,7 +203,7 @@ def test_a_cycle_of_cohorts_stops_its_queues_until_it_is_broken() -> None:
 
 
 class TestT80WhatIsNeverPreemptedDoesNotBorrow:
-    """K10: its owner would never get the quota back, since reclaim finds no victim."""
+    """Its owner would never get the quota back, since reclaim finds no victim."""
 
     def test_it_waits_where_another_workload_borrows(self) -> None:
         builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")

@@ -36,7 +36,7 @@ def in_topologies(builder: Builder, *flavors: str, topology: Topology = HOSTS) -
 
 
 class TestT74PodSetsWithoutRequests:
-    """K2: a pod set that is to be placed needs exactly one flavor with a topology."""
+    """A pod set that is to be placed needs exactly one flavor with a topology."""
 
     def test_one_that_asks_for_a_topology_and_for_nothing_else_waits(self) -> None:
         builder = Builder()
@@ -105,7 +105,7 @@ class TestT74PodSetsWithoutRequests:
 
 
 class TestT75WhatTheTopologyCanNeverHold:
-    """K7: then that is the reason, whatever else is short."""
+    """Then that is the reason, whatever else is short."""
 
     def test_quota_is_in_use_too(self) -> None:
         builder = Builder()
@@ -139,7 +139,7 @@ def test_a_flavor_is_as_bad_as_its_worst_resource() -> None:
 
 
 class TestT77AnElasticJobShrinks:
-    """K4: the first pods in stored order stay, and those that are to go are still there while others are placed."""
+    """The first pods in stored order stay, and those that are to go are still there while others are placed."""
 
     def grown(self, *after: PodSet) -> tuple[World, CycleResult]:
         """A slice with 2 pods of `a` and 5 of `b`, whose hosts have room for one pod more, and one that replaces it."""
@@ -180,7 +180,7 @@ class TestT77AnElasticJobShrinks:
 
 
 def test_t78_slices_without_their_size_are_placed_nowhere() -> None:
-    """K8: the size has no default."""
+    """The size has no default."""
     builder = Builder()
     world = in_topologies(builder, "tas")
     builder.queue("q", {"tas": 40})

@@ -1,4 +1,4 @@
-"""J15: sentences name units, and what they say does not contradict what was asked for."""
+"""Sentences name units, and what they say does not contradict what was asked for."""
 
 import pytest
 

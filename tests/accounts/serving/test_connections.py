@@ -1,4 +1,4 @@
-"""Connections within limits, on a real uvicorn (S4)."""
+"""Connections within limits, on a real uvicorn."""
 
 import socket
 import threading

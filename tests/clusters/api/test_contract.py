@@ -165,7 +165,6 @@ kind: Configuration
 
 
 def test_whatever_an_apply_makes_can_be_deleted(alice: SchemaClient, cluster: Cluster) -> None:
-    """A8."""
     answer = apply(alice, EVERY_KIND)
     assert answer.status_code == 200, answer.json()
     for made in answer.json()["objects"]:
@@ -178,7 +177,7 @@ def test_whatever_an_apply_makes_can_be_deleted(alice: SchemaClient, cluster: Cl
 
 
 def test_objects_carry_kueues_status(alice: SchemaClient, cluster: Cluster) -> None:
-    """A6: flavorsReservation, flavorsUsage, counts and conditions; `status.admission` of a workload."""
+    """FlavorsReservation, flavorsUsage, counts and conditions; `status.admission` of a workload."""
     team_queue(cluster, 4000)
     workload(cluster, "runs", 1500, admitted=True)
     workload(cluster, "reserves", 3000, admitted=False)
@@ -221,14 +220,12 @@ def test_the_workload_of_a_job_names_its_owner(alice: SchemaClient, cluster: Clu
 
 
 def test_a_kind_as_json_is_a_list(alice: SchemaClient, cluster: Cluster) -> None:
-    """A20."""
     Topology.objects.create(cluster=cluster, name="racks", levels=["rack"], created_at=EPOCH)
     found = manifest(alice, "topology")
     assert (found["kind"], [item["metadata"]["name"] for item in found["items"]]) == ("List", ["racks"])
 
 
 def test_an_error_that_is_asked_for_as_yaml_is_yaml(alice: SchemaClient) -> None:
-    """A16."""
     answer: Any = alice.get(f"{API}/manifests/clusterqueue/nope/", headers={"Accept": "application/yaml"})
     assert (answer.status_code, answer.headers["Content-Type"].partition(";")[0]) == (404, "application/yaml")
     assert not answer.content.startswith(b"{")
@@ -236,7 +233,6 @@ def test_an_error_that_is_asked_for_as_yaml_is_yaml(alice: SchemaClient) -> None
 
 
 def test_unsupported_kinds_are_passed_by_where_that_is_asked_for(alice: SchemaClient, cluster: Cluster) -> None:
-    """A12."""
     refused = apply(alice, f"{JOB}---\n{AUTOSCALER}")
     assert (refused.status_code, refused.json()["reason"]) == (400, "UnsupportedKind")
     assert not Job.objects.exists()
@@ -247,7 +243,7 @@ def test_unsupported_kinds_are_passed_by_where_that_is_asked_for(alice: SchemaCl
 
 
 def test_what_stands_beside_a_job_is_passed_by(alice: SchemaClient, cluster: Cluster) -> None:
-    """A12: a PersistentVolumeClaim beside its Job."""
+    """A PersistentVolumeClaim beside its Job."""
     answer = apply(alice, f"{CLAIM}---\n{JOB}")
     assert [skipped["document"] for skipped in answer.json()["skipped"]] == [0]
     assert Job.objects.get().name == "train"
@@ -255,19 +251,16 @@ def test_what_stands_beside_a_job_is_passed_by(alice: SchemaClient, cluster: Clu
 
 
 def test_a_mistake_is_not_hidden_by_an_unsupported_kind(alice: SchemaClient, cluster: Cluster) -> None:
-    """A12."""
     answer = apply(alice, f"{AUTOSCALER}---\n{JOB.replace('batch/v1', 'batch/v7')}---\n{JOB.replace('train', 'T')}")
     assert [error["document"] for error in answer.json()["errors"]] == [0, 1, 2]
 
 
 def test_a_manifest_beyond_the_bound_is_too_large(alice: SchemaClient, cluster: Cluster) -> None:
-    """A17."""
     answer = apply(alice, "#" * (MAX_BYTES + 1))
     assert (answer.status_code, answer.json()["reason"]) == (413, "TooLarge")
 
 
 def test_actions_on_many_say_what_they_left_and_why(alice: SchemaClient, cluster: Cluster) -> None:
-    """A18."""
     team_queue(cluster)
     workload(cluster, "one", 1000, admitted=True)
     Workload.objects.filter(name="one").update(active=False)
@@ -283,7 +276,6 @@ def test_actions_on_many_say_what_they_left_and_why(alice: SchemaClient, cluster
 
 
 def test_a_refused_action_says_which_state_refuses_it(alice: SchemaClient, cluster: Cluster) -> None:
-    """A22."""
     team_queue(cluster)
     workload(cluster, "one", 1000, admitted=True)
     address = f"{API}/workloads/team-a/one/hold/"
@@ -294,7 +286,6 @@ def test_a_refused_action_says_which_state_refuses_it(alice: SchemaClient, clust
 
 
 def test_an_error_repeats_what_was_sent(alice: SchemaClient) -> None:
-    """A23."""
     answer: Any = alice.get(f"{API}/workloads/?limit=abc")
     assert answer.json()["errors"][0]["value"] == "abc"
     empty: Any = alice.post(f"{API}/workloads/", [], format="json")
@@ -302,7 +293,7 @@ def test_an_error_repeats_what_was_sent(alice: SchemaClient) -> None:
 
 
 def test_the_api_can_be_tried_on_a_page(alice: SchemaClient) -> None:
-    """A21: from our own server, with no script inline."""
+    """From our own server, with no script inline."""
     reader = APIClient()
     reader.force_authenticate(User.objects.get(username="alice"))
     page: Any = reader.get(f"{API}/docs/")
@@ -314,7 +305,6 @@ def test_the_api_can_be_tried_on_a_page(alice: SchemaClient) -> None:
 
 
 def test_ten_thousand_workloads_under_one_generated_name(alice: SchemaClient, cluster: Cluster) -> None:
-    """A7."""
     team_queue(cluster)
     one = {
         "namespace": "team-a",

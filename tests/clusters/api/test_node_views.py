@@ -1,4 +1,4 @@
-"""Nodes over REST, with what runs there (D3)."""
+"""Nodes over REST, with what runs there."""
 
 from __future__ import annotations
 

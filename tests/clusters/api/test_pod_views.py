@@ -1,4 +1,4 @@
-"""The pods of a workload over REST, and their logs (J6)."""
+"""The pods of a workload over REST, and their logs."""
 
 from __future__ import annotations
 

@@ -159,7 +159,6 @@ def test_a_quota_by_kubectl_s_words(word: str) -> None:
 
 
 def test_a_quota_stays_as_it_was_written(cluster: Cluster) -> None:
-    """J14."""
     text = """apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue
 metadata: {name: spelt}

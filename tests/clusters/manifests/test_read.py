@@ -90,7 +90,6 @@ def test_a_misspelt_kind_is_suggested() -> None:
     [("rbac.authorization.k8s.io/v1", "ClusterRole"), ("kind.x-k8s.io/v1alpha4", "Cluster"), ("a.io/v1", "Workloads")],
 )
 def test_a_kind_of_another_group_is_no_misspelt_one_of_ours(version: str, kind: str) -> None:
-    """A24."""
     (error,) = refusal(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n").errors
     assert "Did you mean" not in error.remedy
     assert "Leave it out of this call. Supported are " in error.remedy

@@ -77,13 +77,12 @@ REFUSED_ELSEWHERE = (
 
 @pytest.mark.parametrize("number", REFUSED_ELSEWHERE)
 def test_what_kubernetes_or_kueue_refuses_is_not_taken_without_a_word(cluster: Cluster, number: str) -> None:
-    """J19."""
     [path] = [path for path in EXAMPLES if path.name.startswith(number)]
     assert apply_manifests(cluster, path.read_bytes(), user=None).warnings
 
 
 def test_what_can_never_run_is_not_queued(cluster: Cluster) -> None:
-    """J19: a LocalQueue `default` took the example without containers, which waited and held quota for ever."""
+    """A LocalQueue `default` took the example without containers, which waited and held quota for ever."""
     default = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: default, namespace: default}\n"
     apply_manifests(cluster, f"{default}spec: {{clusterQueue: main}}\n", user=None)
     [path] = [path for path in EXAMPLES if path.name.startswith("000-05")]

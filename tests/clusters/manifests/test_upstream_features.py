@@ -1,4 +1,4 @@
-"""A1: what the examples of Kueue, HAMi and Volcano use, in examples of our own: taken, or refused with what to do."""
+"""What the examples of Kueue, HAMi and Volcano use, in examples of our own: taken, or refused with what to do."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_name_that_kubernetes_refuses_is_refused_at_its_field(part: str) -> No
     [("v1", "PersistentVolumeClaim"), ("v1", "ConfigMap"), ("resource.k8s.io/v1", "ResourceClaimTemplate")],
 )
 def test_what_stands_beside_a_job_is_passed_by_and_named(api_version: str, kind: str) -> None:
-    """A12: a claim of storage in one file with its Deployment."""
+    """A claim of storage in one file with its Deployment."""
     claim = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "models"}}
     (deployment,) = jobs_of("Deployment", "serve")
     objects, skipped = read_objects(read_documents(b"\n---\n".join(map(orjson.dumps, (claim, deployment))).decode()))

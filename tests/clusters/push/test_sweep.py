@@ -259,7 +259,7 @@ def test_another_job_of_the_same_name_is_left_alone_and_said(system: System) -> 
 
 
 def test_an_ended_job_that_is_not_ours_is_left_alone_too(system: System) -> None:
-    """S19: it was deleted to make room."""
+    """It was deleted to make room."""
     system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     theirs = job(run_seconds=1)
     theirs["metadata"]["namespace"] = "team"
@@ -356,7 +356,7 @@ def a_sweep_waits() -> bool:
 
 
 def test_what_a_tenant_writes_in_a_scheduler_s_name_never_reaches_a_pod(system: System) -> None:
-    """S2: keys of ours and of every device plugin went to the cluster as they were written."""
+    """Keys of ours and of every device plugin went to the cluster as they were written."""
     manifest = gpu_job(run_seconds=1000)
     template = manifest["spec"]["template"]
     template.setdefault("metadata", {}).setdefault("annotations", {}).update(
@@ -388,7 +388,7 @@ def test_what_a_tenant_writes_in_a_scheduler_s_name_never_reaches_a_pod(system: 
 
 
 class TestRefusals:
-    """J4: a job that the API server refuses kept quota and devices for ever, and was told again without a pause."""
+    """A job that the API server refuses kept quota and devices for ever, and was told again without a pause."""
 
     def test_what_is_refused_for_good_ends_with_the_server_s_words(self, system: System) -> None:
         manifest = gpu_job(run_seconds=1000)
@@ -425,7 +425,7 @@ class TestRefusals:
 
 
 class TestReplicas:
-    """J1: cancelling one replica removed its Deployment, and its siblings held what they had for ever."""
+    """Cancelling one replica removed its Deployment, and its siblings held what they had for ever."""
 
     def test_a_cancelled_replica_leaves_the_others(self, system: System) -> None:
         system.apply(deployment(3))

@@ -182,7 +182,7 @@ def test_a_new_job_with_the_name_of_a_finished_one_is_a_different_job(found: Sys
 
 
 def test_a_list_that_is_older_than_the_rows_ends_nothing(system: System) -> None:
-    """J3: a job that was pushed after the list was taken was not in it, and its workload was ended."""
+    """A job that was pushed after the list was taken was not in it, and its workload was ended."""
     listing = system.client.list(JOBS)
     manifest = gpu_job(run_seconds=1000)
     manifest["spec"]["ttlSecondsAfterFinished"] = 60
@@ -199,7 +199,7 @@ def test_a_list_that_is_older_than_the_rows_ends_nothing(system: System) -> None
 def test_a_job_whose_pods_ask_for_more_than_64_bits_is_left_alone(
     found: System, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S18: also what comes through the cluster's own API is held to the bounds."""
+    """Also what comes through the cluster's own API is held to the bounds."""
     job = gpu_job(suspend=True)
     job["spec"] |= {"parallelism": 2, "completions": 2}
     job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4611686018427387904m"}

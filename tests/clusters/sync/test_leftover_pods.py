@@ -1,4 +1,4 @@
-"""S1: what a workload holds is not free while a pod of it lives; a pod that outlives its workload is seen at once."""
+"""What a workload holds is not free while a pod of it lives; a pod that outlives its workload is seen at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pods fare, and what their workloads say of it while they are not ready (J6)."""
+"""How pods fare, and what their workloads say of it while they are not ready."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def see(system: System, status: dict[str, Any]) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_unschedulable_pods_are_reported_in_the_cluster_s_words(slow_start: System) -> None:
-    """J6: a workload whose pods could not start looked like one that ran; nothing but `waitForPodsReady` asked."""
+    """A workload whose pods could not start looked like one that ran; nothing but `waitForPodsReady` asked."""
     system = slow_start
     system.submit(gpu_job(run_seconds=1000))
     system.turn()
@@ -111,7 +111,7 @@ def test_unschedulable_pods_are_reported_in_the_cluster_s_words(slow_start: Syst
 
 @pytest.mark.django_db(transaction=True)
 def test_every_workload_with_pods_says_whether_they_are_ready(slow_start: System) -> None:
-    """J6: PodsReady was set by those alone that `waitForPodsReady` asked for."""
+    """PodsReady was set by those alone that `waitForPodsReady` asked for."""
     slow_start.submit(gpu_job(run_seconds=1000))
     slow_start.turn()
     assert pods_ready(slow_start) == ("False", "WaitForStart", "Not all pods are ready or succeeded")

@@ -72,7 +72,7 @@ def test_the_devices_that_a_pod_of_ours_names_are_kept_and_compared(system: Syst
 
 
 def test_a_pod_of_ours_takes_nothing_by_its_annotations(system: System) -> None:
-    """S2: who may write a pod's annotations took devices, and closed its node with one that can't be read."""
+    """Who may write a pod's annotations took devices, and closed its node with one that can't be read."""
     system.submit(gpu_job(run_seconds=1000))
     system.turn()
     [bound] = system.pods()
@@ -91,7 +91,7 @@ def test_a_pod_of_ours_takes_nothing_by_its_annotations(system: System) -> None:
 def test_annotations_are_not_believed_on_a_pod_that_asks_for_nothing_or_runs_elsewhere(
     system: System, limits: dict[str, str], node: str
 ) -> None:
-    """S2: a Job without devices closed every device of a node on which it did not even run."""
+    """A Job without devices closed every device of a node on which it did not even run."""
     names = list(Node.objects.order_by("name").values_list("name", flat=True))
     annotations = {"hami.io/vgpu-devices-allocated": "garbage,x;"}
     if node:
@@ -105,7 +105,7 @@ def test_annotations_are_not_believed_on_a_pod_that_asks_for_nothing_or_runs_els
 
 
 def test_a_pod_whose_annotation_can_not_be_read_holds_as_many_devices_as_it_asks_for(system: System) -> None:
-    """S2: it held all devices of its node."""
+    """It held all devices of its node."""
     name = Node.objects.filter(devices__isnull=False).order_by("name")[0].name
     theirs = pod("theirs", limits={"nvidia.com/gpu": "1"})
     theirs["metadata"]["annotations"] = {

@@ -135,7 +135,7 @@ def test_an_endpoint_that_never_ends_is_given_up() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """S21: an endpoint could send us to any address that we can reach."""
+    """An endpoint could send us to any address that we can reach."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The Django admin looks like the product, and who may use it is told where it is (D15)."""
+"""The Django admin looks like the product, and who may use it is told where it is."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""Answers and assets are compressed, in the demo too (D16)."""
+"""Answers and assets are compressed, in the demo too."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_located_mistake() -> None:
 
 
 def test_fields_are_refused_in_the_phrases_of_kubernetes(alice: SchemaClient) -> None:
-    """With the value that was sent, where it was sent (A23)."""
+    """With the value that was sent, where it was sent."""
     sent = {"currency": "EUR", "prices": [{"flavor": "a100", "resource": "cpu"}, {"resource": 7, "flavor": "f" * 300}]}
     mistakes = alice.put("/api/v1/prices/", sent, format="json").json()["errors"]
     assert [(one["path"], one["value"], one["rule"], one["remedy"], one["reason"]) for one in mistakes] == [

@@ -1,4 +1,4 @@
-"""A parameter that an address does not know is refused, wherever it stands (A3)."""
+"""A parameter that an address does not know is refused, wherever it stands."""
 
 from __future__ import annotations
 

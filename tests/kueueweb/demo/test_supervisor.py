@@ -68,7 +68,7 @@ def test_what_ends_is_started_again_and_said(supervisor: Supervisor, said: list[
 def test_a_failing_process_is_restarted_with_growing_delays_and_stops_no_other(
     supervisor: Supervisor, said: list[str]
 ) -> None:
-    """J13: the fifth end within a minute shut the whole demo down."""
+    """The fifth end within a minute shut the whole demo down."""
     with supervisor:
         supervisor.start(python("stays", STAYS))
         supervisor.start(python("broken", "import sys; sys.exit('no cheese')"))

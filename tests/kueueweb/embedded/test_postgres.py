@@ -44,7 +44,7 @@ def test_it_serves_keeps_its_data_and_leaves_nothing(folder: Path, find: Callabl
 
 
 def test_a_killed_server_loses_nothing_that_it_has_answered(folder: Path) -> None:
-    """J13: with synchronous_commit off, a Job answered with 200 one second before a kill was gone."""
+    """With synchronous_commit off, a Job answered with 200 one second before a kill was gone."""
     server = Postgres(folder / "postgres")
     server.start()
     with psycopg.connect(server.url(), autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""What stands before Django's threads: slow and huge bodies, probes, turns (S4)."""
+"""What stands before Django's threads: slow and huge bodies, probes, turns."""
 
 import asyncio
 import threading

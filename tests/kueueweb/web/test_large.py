@@ -1,4 +1,4 @@
-"""Requests with large bodies are answered by a process of its own (S6)."""
+"""Requests with large bodies are answered by a process of its own."""
 
 import asyncio
 import ctypes

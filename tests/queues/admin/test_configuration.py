@@ -220,7 +220,7 @@ def test_a_class_changes_the_workloads_that_name_it(site: Client, cluster: Clust
 
 
 def test_a_form_that_was_opened_before_an_edit_of_others_is_refused(site: Client, cluster: Cluster) -> None:
-    """A2: of two who edit one quota, the second took back the edit of the first in silence."""
+    """Of two who edit one quota, the second took back the edit of the first in silence."""
     queue = make_cluster_queue(cluster, "research", {"default-flavor": {"cpu": 4000}})
     url = f"/admin/queues/clusterqueue/{queue.pk}/change/"
     opened = fields(site, url)

@@ -68,7 +68,7 @@ def test_priority(alice: SchemaClient, bob: SchemaClient, cluster: Cluster, work
 
 
 def test_priority_of_many(alice: SchemaClient, bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:
-    """D12: one question for all that are selected; numbers are for admins (S5), as for one workload."""
+    """One question for all that are selected; numbers are for admins, as for one workload."""
     WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=1000, created_at=EPOCH)
     keys = [{"namespace": "team-a", "name": name} for name in ("a", "b", "nope")]
     body = bob.post(f"{URL}priority/", {"workloads": keys, "priority_class": "high"}).json()

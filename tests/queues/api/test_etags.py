@@ -1,4 +1,4 @@
-"""A2: who edits what somebody else has changed meanwhile is told so, and takes back nothing."""
+"""Who edits what somebody else has changed meanwhile is told so, and takes back nothing."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""A request that is sent twice with one Idempotency-Key is done once (A11)."""
+"""A request that is sent twice with one Idempotency-Key is done once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S19: whose a workload is, and what others of its namespace may do with it."""
+"""Whose a workload is, and what others of its namespace may do with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S3 and S5: what the pods of tenants may ask of a cluster, and which priorities their workloads may have."""
+"""What the pods of tenants may ask of a cluster, and which priorities their workloads may have."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_levels_leave_out_what_they_allow() -> None:
 
 
 class TestPriorities:
-    """S5: a submitter outranked everybody with a number."""
+    """A submitter outranked everybody with a number."""
 
     WORKLOAD: dict[str, Any] = {"namespace": "team-a", "name": "w", "pod_sets": [{"requests": {"cpu": "1"}}]}
 
@@ -171,7 +171,7 @@ class TestPriorities:
 
 
 def test_annotations_are_as_large_as_kubernetes_takes_them(bob: SchemaClient) -> None:
-    """S18: five megabytes were stored."""
+    """Five megabytes were stored."""
     large = {"a": "x" * 300_000}
     assert bob.post(WORKLOADS, {**TestPriorities.WORKLOAD, "annotations": large}).status_code == 400
     manifest = job()

@@ -1,4 +1,4 @@
-"""A2: one quota is changed alone, and who replaces all of them says what they have read."""
+"""One quota is changed alone, and who replaces all of them says what they have read."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_filters(alice: SchemaClient, local_queue: LocalQueue) -> None:
 
 
 def test_filters_by_what_it_runs_on_and_asks_for(alice: SchemaClient, local_queue: LocalQueue) -> None:
-    """D12: node, resource, label and time, in the list and in the counts."""
+    """Node, resource, label and time, in the list and in the counts."""
     alice.post(URL, [workload("train"), workload("serve"), workload("old")])
     Workload.objects.filter(name="old").update(created_at=EPOCH)
     Workload.objects.filter(name="train").update(labels={"team": "vision", "tier": "1"})
@@ -271,7 +271,7 @@ LABELS = {"a": {"team": "vision", "tier": "1"}, "b": {"team": "vision-lab", "exa
 
 
 def test_labels_match_a_selector(alice: SchemaClient, local_queue: LocalQueue) -> None:
-    """D12: match types, in the list and in the counts."""
+    """Match types, in the list and in the counts."""
     alice.post(URL, [workload(name) for name in reversed(LABELS)])
     for name, labels in LABELS.items():
         Workload.objects.filter(name=name).update(labels=labels)
@@ -353,7 +353,7 @@ def test_rows_have_the_annotations_that_are_asked_for(alice: SchemaClient, local
 
 
 def test_filters_by_when_it_was_admitted_and_ended(alice: SchemaClient, local_queue: LocalQueue) -> None:
-    """D12: ranges of time, their beginning within and their end not, in the list and in the counts."""
+    """Ranges of time, their beginning within and their end not, in the list and in the counts."""
     alice.post(URL, [workload("early"), workload("late"), workload("waits")])
     hour = timedelta(hours=1)
     Workload.objects.filter(name="early").update(admitted_at=EPOCH, finished_at=EPOCH + hour)
@@ -403,7 +403,7 @@ def test_refuses_ranges_that_are_none(alice: SchemaClient, prefix: str, address:
 def test_orders_hold_over_pages(
     alice: SchemaClient, local_queue: LocalQueue, ordering: str, expected: list[str]
 ) -> None:
-    """D12: sorted by a column; of equal ones the newest first."""
+    """Sorted by a column; of equal ones the newest first."""
     alice.post(URL, [workload("b", priority=9), workload("a", priority=1), workload("c"), workload("d", priority=1)])
     found, after = [], ""
     while True:

@@ -86,7 +86,7 @@ def test_a_bomb_of_aliases_is_refused(first: str) -> None:
 
 
 def test_aliases_and_merged_mappings_are_written_out_as_kubernetes_reads_them() -> None:
-    """A26: files written by hand, and those of Helm, have them."""
+    """Files written by hand, and those of Helm, have them."""
     text = """
     base: &base {image: app, cpu: 1, env: [{name: A}]}
     other: &other {cpu: 2, tier: front}

@@ -154,7 +154,7 @@ QUANTITIES = st.builds(
 @example("example.com/tpu", "800Gi", None)
 @example("cpu", "0.5", "1e3")
 def test_quantities_keep_their_spelling(resource: str, nominal: str, borrowing: str | None) -> None:
-    """J14: `800Gi` of a resource other than memory came back as 858993459200."""
+    """`800Gi` of a resource other than memory came back as 858993459200."""
     cell = {"name": resource, "nominalQuota": nominal}
     if borrowing is not None:
         cell["borrowingLimit"] = borrowing

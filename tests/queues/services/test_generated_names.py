@@ -1,4 +1,4 @@
-"""Generated names never meet, within a call or with what is stored (A7)."""
+"""Generated names never meet, within a call or with what is stored."""
 
 from __future__ import annotations
 

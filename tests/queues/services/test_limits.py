@@ -1,4 +1,4 @@
-"""S6: one tenant may have so much, and no more."""
+"""One tenant may have so much, and no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`workloads/{namespace}/{name}/explanation/` and `manage.py explain` (A13, D2)."""
+"""`workloads/{namespace}/{name}/explanation/` and `manage.py explain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S14: what a preempted tenant reads of its preemptor, and a preemptor of its victim, wherever it is to be read."""
+"""What a preempted tenant reads of its preemptor, and a preemptor of its victim, wherever it is to be read."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None
 
 
 def test_a_metadata_service_is_not_asked(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
-    """S21: whoever may write an AdmissionCheck could have the push worker ask what only it can reach."""
+    """Whoever may write an AdmissionCheck could have the push worker ask what only it can reach."""
     AdmissionCheck.objects.update(annotations={URL: "http://169.254.169.254/latest/meta-data/"})
     ask_pending(cluster, NOW)
     state, message = check()

@@ -48,7 +48,7 @@ class TestDevices:
         assert set(Device.objects.values_list("used_slots", "used_memory_mib")) == {(0, 0)}
 
     def test_what_a_replica_gave_up_before_the_end_is_counted_no_more(self, gpus: Cluster) -> None:
-        """J5: the slices of a replica that was gone when its workload ended were deleted, and their counters stayed."""
+        """The slices of a replica that was gone when its workload ended were deleted, and their counters stayed."""
         make_workload(gpus, "one", self.GPU)
         engine = start(gpus)
         engine.run()
@@ -59,7 +59,7 @@ class TestDevices:
         assert set(Device.objects.values_list("used_slots", "used_memory_mib")) == {(0, 0)}
 
     def test_counters_follow_from_what_is_stored(self, gpus: Cluster) -> None:
-        """J5: a counter that was wrong stayed wrong by as much for ever."""
+        """A counter that was wrong stayed wrong by as much for ever."""
         Device.objects.update(used_slots=3, used_memory_mib=500)
         make_workload(gpus, "one", self.GPU)
         start(gpus).run()

@@ -1,4 +1,4 @@
-"""One tenant's flood does not hold up another (S6), counted and not timed: what the other's workload costs the engine
+"""One tenant's flood does not hold up another, counted and not timed: what the other's workload costs the engine
 does not grow with the flood. `tests/benchmarks/test_isolation.py` measures the same."""
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def test_a_change_of_configuration_reaches_everybody_in_short_batches() -> None:
 
 
 def test_a_workload_says_at_once_that_it_is_pending_evaluation() -> None:
-    """J10: a submitted or released one said nothing until a backlog was worked off."""
+    """A submitted or released one said nothing until a backlog was worked off."""
     cluster = two_tenants()
     submit(cluster, "a", ["w"], "1")
     said = ("Pending", "PendingEvaluation", "Workload is pending evaluation in the scheduling queue")

@@ -1,4 +1,4 @@
-"""The engine's to-do list is taken in turns: one tenant's flood does not hold up another's note (S6)."""
+"""The engine's to-do list is taken in turns: one tenant's flood does not hold up another's note."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_tenant_gets_its_turn_in_every_batch() -> None:
 
 
 def test_many_tenants_together_do_not_make_a_long_batch() -> None:
-    """Two hundred tenants with a flood each: a few notes of each, where it was 250 of each (S6)."""
+    """Two hundred tenants with a flood each: a few notes of each, where it was 250 of each."""
     cluster = make_cluster()
     Change.objects.all().delete()
     flood = [

@@ -124,7 +124,7 @@ class Writer(threading.Thread):
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_waits_for_a_batch_that_does_not_wait_for_it(cluster: Cluster, name: str) -> None:
-    """J11: both waited for each other, and the database ended one of them."""
+    """Both waited for each other, and the database ended one of them."""
     writer = Writer(partial(WRITES[name], cluster))
     with psycopg.connect(database_url()) as batch, psycopg.connect(database_url(), autocommit=True) as observer:
         batch.execute("SET LOCAL kueueweb.unnoticed = 'on'")

@@ -33,7 +33,7 @@ def test_a_pod_that_others_made_is_a_single_pod() -> None:
 
 
 def test_reading_a_few_workloads_reads_their_rows_alone() -> None:
-    """Behind a flood the planner's statistics are of the time before it (S6): each batch read every workload."""
+    """Behind a flood the planner's statistics are of the time before it: each batch read every workload."""
     cluster = make_cluster()
     few = [make_workload(cluster, f"first-{number}").pk for number in range(3)]
     Workload.objects.bulk_create(

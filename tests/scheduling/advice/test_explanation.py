@@ -1,4 +1,4 @@
-"""Why a workload waits, as data (A13)."""
+"""Why a workload waits, as data."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_room_that_the_pods_moved_to_is_not_given_away_in_the_same_cycle() -> No
 
 
 def test_t73_the_room_of_a_node_that_was_just_reported_is_not_given_away_in_the_same_cycle() -> None:
-    """K5: until the cycle ends, the pods are charged where they were and where they go."""
+    """Until the cycle ends, the pods are charged where they were and where they go."""
     made = world(racks({"r0": [2, 2, 2]}))
     admit(made, workload("job", 2))
     (host,) = places(made, "team/job")["set-0"]
@@ -163,7 +163,6 @@ def test_t73_the_room_of_a_node_that_was_just_reported_is_not_given_away_in_the_
 
 
 def test_t72_pods_stay_on_a_node_that_is_ready_again() -> None:
-    """K3."""
     made = world(racks({"r0": [4]}))
     admit(made, workload("job", 2, request=REQUIRED_RACK))
     made.set_workload(replace(current(made, "team/job"), unhealthy_nodes=("r0-n0",)), NOW)

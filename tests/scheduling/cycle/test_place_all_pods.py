@@ -1,4 +1,4 @@
-"""J2: where all pods are placed nothing is admitted that no node takes, whether or not it asks for devices."""
+"""Where all pods are placed nothing is admitted that no node takes, whether or not it asks for devices."""
 
 from __future__ import annotations
 

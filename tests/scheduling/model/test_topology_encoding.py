@@ -46,7 +46,7 @@ def test_one_domain_is_all_universal() -> None:
     ],
 )
 def test_t79_the_common_end_comes_before_the_common_start(names: tuple[str, str], written: dict[str, object]) -> None:
-    """K9: where both overlap, Kueue takes the longest common end, and the common start of what is left."""
+    """Where both overlap, Kueue takes the longest common end, and the common start of what is left."""
     assignment = hosts(*((name, 1) for name in names))
     encoded = encode(assignment)
     assert encoded["slices"][0]["valuesPerLevel"] == [{"individual": written}]

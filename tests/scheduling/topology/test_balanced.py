@@ -48,19 +48,19 @@ def test_the_block_with_the_larger_smallest_share_is_taken() -> None:
 
 
 def test_t76_the_hosts_of_the_preferred_rack_are_balanced() -> None:
-    """K6: one rack holds all 23 pods; it is its hosts that get even shares."""
+    """One rack holds all 23 pods; it is its hosts that get even shares."""
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [15, 13, 10]}), balanced=True)
     assert place(made, pods(23, PREFERRED_RACK)) == {"main": {"r0-n0": 12, "r0-n1": 11}}
 
 
 def test_t76_hosts_below_the_threshold_are_left_alone() -> None:
-    """K6: two hosts of 4 share 6 pods evenly, and the rack of two hosts of 2 is as good as empty."""
+    """Two hosts of 4 share 6 pods evenly, and the rack of two hosts of 2 is as good as empty."""
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [4, 0], "r1": [4, 0], "r2": [2, 2]}), balanced=True)
     assert place(made, pods(6, PREFERRED_RACK)) == {"main": {"r0-n0": 3, "r1-n0": 3}}
 
 
 def test_t76_the_threshold_leaves_room_for_the_leader() -> None:
-    """K6: with 5 on each host no rack would seat the leader; with 4 there is room for it."""
+    """With 5 on each host no rack would seat the leader; with 4 there is room for it."""
     group = TopologyRequest(preferred=RACK, group="g")
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [5, 5]}), balanced=True)
     placed = place(made, pods(1, group, name="leader"), pods(9, group, name="workers"))

@@ -64,7 +64,7 @@ def returned(made: TopologyFlavor, request: PodSetTopologyRequest, assignment: T
 
 
 def test_t72_a_node_that_is_ready_again_takes_pods_back_as_far_as_it_has_room_beside_them() -> None:
-    """K3: the pods stay charged there while a place is looked for."""
+    """The pods stay charged there while a place is looked for."""
     request = pods(2, TopologyRequest(preferred=HOST))
     assert returned(flavor(HOSTS, [node("a", 4)]), request, assigned(a=2)) == {"a": 2}
     assert returned(flavor(HOSTS, [node("a", 3), node("b", 1)]), request, assigned(a=2)) == {"a": 1, "b": 1}
@@ -126,7 +126,7 @@ def test_slices_alone_are_relaxed_without_becoming_narrower() -> None:
 
 
 def test_t71_the_moved_pods_complete_the_innermost_slice_that_they_break() -> None:
-    """K1: two pods of a rack's slice of 4 move within that rack, though the block has more room elsewhere."""
+    """Two pods of a rack's slice of 4 move within that rack, though the block has more room elsewhere."""
     layers = (SliceConstraint(BLOCK, 8), SliceConstraint(RACK, 4))
     request = pods(8, TopologyRequest(required=BLOCK, slices=layers))
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [2, 2, 2], "r1": [4, 9]}))
@@ -138,7 +138,7 @@ def test_t71_the_moved_pods_complete_the_innermost_slice_that_they_break() -> No
 
 
 def test_t71_of_the_layers_only_the_innermost_that_is_whole_is_kept() -> None:
-    """K1: two pods are a whole slice of 2, and stay together on one host of the rack that they leave."""
+    """Two pods are a whole slice of 2, and stay together on one host of the rack that they leave."""
     layers = (SliceConstraint(BLOCK, 8), SliceConstraint(RACK, 4), SliceConstraint(HOST, 2))
     request = pods(8, TopologyRequest(unconstrained=True, slices=layers))
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [2, 2, 1, 1, 2], "r1": [4]}))
@@ -147,7 +147,7 @@ def test_t71_of_the_layers_only_the_innermost_that_is_whole_is_kept() -> None:
 
 
 def test_t71_without_a_whole_layer_unconstrained_pods_fill_the_fullest_leaf() -> None:
-    """K1: one pod of a slice of 2 has no layer any more, and takes the least free host of its rack."""
+    """One pod of a slice of 2 has no layer any more, and takes the least free host of its rack."""
     request = pods(2, TopologyRequest(unconstrained=True, slices=(SliceConstraint(RACK, 2),)))
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [2, 1, 3, 2], "r1": [1]}))
     assert after_failure(made, request, assigned(r0_n1=1, r0_n2=1), "r0-n1") == {"r0-n0": 1, "r0-n2": 1}

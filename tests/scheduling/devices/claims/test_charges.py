@@ -154,7 +154,7 @@ def _counters(name: str, memory: str) -> Json:
 
 class TestExtendedResources:
     def test_they_count_as_the_class_that_serves_them(self) -> None:
-        """J2: a Job with an extended resource of a driver was admitted and never ran."""
+        """A Job with an extended resource of a driver was admitted and never ran."""
         found = rules(driver_class("served", extended="example.com/gpu"))
         got = charge(found, pod_spec(extended={"example.com/gpu": "2"}))
         assert (got.quota, got.replaced) == ({"example.com/gpu": 2}, frozenset({"example.com/gpu"}))
