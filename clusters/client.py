@@ -260,7 +260,8 @@ class ClusterClient:
         return {entry["name"] for entry in self._resources(api_version)}
 
     def _resources(self, api_version: str) -> Sequence[JsonObject]:
-        """What a group serves. While a definition is being installed, the group is listed and not there yet."""
+        """Return the resources that a group serves. A group whose definition is being installed is listed before it
+        is served."""
         root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
         try:
             return self._json("GET", root).get("resources") or ()

@@ -36,7 +36,7 @@ def is_kueuewebs(holder: str) -> bool:
 
 
 class LeaseWatch:
-    """What was seen of one lease, by one process."""
+    """The state of one lease, as this process saw it."""
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
         self._steady = steady

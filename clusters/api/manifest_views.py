@@ -72,7 +72,7 @@ class _JSONParser(_TextParser):
 
 
 class YAMLRenderer(BaseRenderer):
-    """For clients that accept YAML only; manifests are YAML already, so this writes errors (A16)."""
+    """For clients that accept YAML only; manifests are YAML already, so this writes errors."""
 
     media_type = _YAML
     format = "yaml"
@@ -85,7 +85,7 @@ class YAMLRenderer(BaseRenderer):
 
 
 class AppliedObjectSerializer(serializers.Serializer[Any]):
-    """What became of one object."""
+    """The result for one object of an apply."""
 
     kind = serializers.CharField()
     namespace = serializers.CharField(allow_blank=True, help_text="Empty for kinds that have none.")
@@ -111,7 +111,7 @@ class SkippedDocumentSerializer(serializers.Serializer[Any]):
 
 
 class ApplyResultSerializer(serializers.Serializer[Any]):
-    """What an apply did, or would do."""
+    """The result of an apply, or of its dry run."""
 
     dry_run = serializers.BooleanField()
     objects = AppliedObjectSerializer(many=True)
@@ -263,7 +263,7 @@ def _wants_json(request: Request) -> bool:
 
 
 def result_json(result: ApplyResult) -> dict[str, Any]:
-    """What an apply did, as `ApplyResultSerializer` has it."""
+    """Return the result of an apply in the shape of `ApplyResultSerializer`."""
     keys = [{"kind": applied.kind, "namespace": applied.namespace, "name": applied.name} for applied in result.objects]
     return {
         "dry_run": result.dry_run,

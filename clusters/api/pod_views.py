@@ -20,7 +20,7 @@ from gpus.models import AllocationSource, DeviceAllocation
 from queues.models import Pod, Workload
 
 FOLLOW_HEADER: Final = "X-Kueueweb-Follow"
-"""Of an answer that the web process replaces by the log, streamed as it comes (kueueweb.web.following)."""
+"""The header of an answer that the web process replaces by the log, streamed as it comes (kueueweb.web.following)."""
 _MAX_TAIL: Final = 100_000
 _ENDED: Final = ("Succeeded", "Failed")
 _COLUMNS: Final = (
@@ -60,7 +60,7 @@ class PodSerializer(serializers.Serializer[Any]):
 
 
 class LogQuerySerializer(serializers.Serializer[Any]):
-    """What of a log is asked for."""
+    """The options of a log request."""
 
     container = serializers.CharField(default="", allow_blank=True, max_length=63)
     follow = serializers.BooleanField(default=False)
@@ -102,7 +102,7 @@ class PodLogView(ClusterView):
         responses={(200, "text/plain"): OpenApiTypes.STR},
     )
     def get(self, request: Request, namespace: str, name: str, pod: str) -> HttpResponse:
-        """What a container of a pod has printed, in the cluster's words where there is nothing; at most 8 MiB."""
+        """Return the log of a pod's container, or the cluster's message if there is none; at most 8 MiB."""
         self.require("view", "Workload", namespace, name)
         asked = LogQuerySerializer(data=request.query_params)
         asked.is_valid(raise_exception=True)
@@ -132,7 +132,7 @@ class PodLogView(ClusterView):
 
 
 def refused(error: ClusterError, cluster: str) -> KueuewebError:
-    """What the API server says against a log, as an error of ours."""
+    """Return the API server's refusal of a log as an error of ours."""
     if isinstance(error, ClusterUnreachable):
         return Unavailable(f"Cluster {cluster} does not answer. Try again in a moment.")
     if error.status == HTTPStatus.BAD_REQUEST:

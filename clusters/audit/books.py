@@ -15,7 +15,7 @@ from scheduling.model.quantity import format_amount
 
 _DEVICES: Final = device_resource_names(VENDORS)
 _PATIENCE: Final = timedelta(seconds=60)
-"""What takes longer than this counts as stuck."""
+"""The age from which an unfinished step counts as stuck."""
 
 
 def _quota(cluster: Cluster, now: datetime) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""What the auditor finds."""
+"""The violations that the auditor finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules for jobs look up in a cluster that runs: our rows, and the cluster's own objects."""
+"""The objects that the rules for jobs look up in a running cluster: our rows, and the cluster's own objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIVE: Final[Mapping[str, Kind]] = {
     NAMESPACES.kind: NAMESPACES,
     REPLICA_SETS.kind: REPLICA_SETS,
 }
-"""What the cluster itself is asked for: namespaces, and the owners of jobs and pods."""
+"""Kinds that are read from the cluster itself: namespaces, and the owners of jobs and pods."""
 
 
 class RowsAndCluster:

@@ -14,7 +14,7 @@ from scheduling.model.selectors import LabelSelector
 
 
 def job_context(configuration: Mapping[str, Any], objects: Objects) -> JobContext:
-    """What the rules look up in a cluster with this Configuration."""
+    """Return the context of the rules in a cluster with this Configuration."""
     selector = configuration.get("managedJobsNamespaceSelector")
     settings = IntegrationSettings(
         manage_jobs_without_queue_name=configuration.get("manageJobsWithoutQueueName") is True,

@@ -44,15 +44,14 @@ _FOLLOWED: Final = (keys.QUEUE_NAME, keys.PRIORITY_CLASS)
 
 @dataclass(slots=True)
 class Changes:
-    """What a pass made of a job and its workloads, whose rows are named by the names of their objects.
+    """The changes that a pass makes to a job and its workloads, whose rows are named by the names of their objects.
 
     * finished: why, and the message.
     * reclaimable: pods per pod set that will not be needed again.
     * changed: the objects whose spec, or gates, the workloads are to have.
-    * held: workloads whose quota goes back while the job is on hold, and why; unheld: those of a job that is not any
-      more.
-    * removed: workloads that the job has no use for.
-    * created: a workload that it needs; taken: a prebuilt one that is its own from now on.
+    * held: workloads whose quota goes back while the job is on hold, and why; unheld: those of a job that no longer is.
+    * removed: workloads that the job does not need.
+    * created: a new workload of the job; taken: a prebuilt one that is its own from now on.
     * told: whether the job is to start or to stop.
     * failure: why the pass ended early.
     """

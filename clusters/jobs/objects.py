@@ -1,4 +1,4 @@
-"""What an admission means for pods (pure): whose they are, which of them they are, and where they may go.
+"""The meaning of an admission for pods (pure): their owners, their indexes, and their nodes.
 
 Kueue's contract (labels that say where a job was admitted) and HAMi's (annotations that name the slices) meet here.
 """
@@ -71,15 +71,15 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PodSetAdmission:
-    """What a pod set was given.
+    """The assignment of a pod set.
 
     * count: the admitted number of pods.
     * node_labels, tolerations: of its flavors, merged.
     * nodes: the node of each replica where we chose them, "" for one that an elastic job gave up; empty where the
       cluster's own scheduler does. hosts: their host names, where these are not the nodes' names.
-    * with_devices: its pods get devices from us too, so nobody else may bind them.
+    * with_devices: its pods get devices from us too, so no other scheduler may bind them.
     * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks.
-    * updates: what its admission checks add to its pods.
+    * updates: the additions of its admission checks to its pods.
     """
 
     name: str
@@ -122,18 +122,18 @@ class AdmittedWorkload:
     cluster_queue_name: str
     pod_sets: tuple[PodSetAdmission, ...]
     slice_name: str = ""
-    """Of an elastic job, the first of its workload slices."""
+    """The first of the workload slices of an elastic job."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSource:
-    """A job as submitted, the uid of its row, and whether someone else made it in the cluster.
+    """A job as submitted, the uid of its row, and whether another client made it in the cluster.
 
     * pod_set: of a pod of a group, the pod set that it belongs to; else its workload has one only.
     * ended, leaving: of a pod of a group, whether it has ended, and whether it is to be removed.
     * vendors: those whose devices its pods may get from us; its own pods are completed as HAMi's webhook would.
     * hami_binds: HAMi's webhook and scheduler handle its pods with devices, where we chose.
-    * context: what its kind's rules look up.
+    * context: the objects and settings that its kind's rules look up.
     """
 
     kind: JobKind
@@ -248,7 +248,7 @@ def _merged_tolerations(
 
 
 def waits_for_us(pod: JsonObject) -> bool:
-    """Whether nobody but us will bind the pod: it has our gate, or is ours and has Kueue's, and no others.
+    """Whether only we will bind the pod: it has our gate, or is ours and has Kueue's, and no others.
 
     A sweep that was cut off leaves a pod without gates whose devices are chosen and which has no node yet.
     """

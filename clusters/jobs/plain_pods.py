@@ -69,8 +69,8 @@ def may_be_taken(pod: Mapping[str, Any]) -> bool:
 
 
 def started_pod(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
-    """What to apply so that a pod of an admitted workload runs; one of a group has its index as a label, if it says
-    which label that is. Raises CannotStart."""
+    """Return the object to apply so that a pod of an admitted workload runs; a pod of a group has its index as a
+    label, if it names that label. Raises CannotStart."""
     manifest = new_object(source, workload)
     metadata = manifest["metadata"]
     index = (metadata.get("labels") or {}).get((metadata.get("annotations") or {}).get(POD_GROUP_POD_INDEX_LABEL, ""))

@@ -47,7 +47,7 @@ _REMEDIES: Final = {
 
 
 def context_of(objects: Objects) -> JobContext:
-    """What the rules look up while a manifest is read: what it refers to beside `objects` may come later."""
+    """Return the context of the rules while a manifest is read: objects that it refers to may be created later."""
     return JobContext(IntegrationSettings(), objects, KINDS)
 
 
@@ -160,7 +160,7 @@ class _Reading:
         )
 
     def _check_templates(self, content: JsonObject) -> None:
-        """What the API server refuses of pods that it reads itself."""
+        """Check the parts of pods that the API server validates itself."""
         kind, path = self._kind, self._kind.pod_template_path
         if not kind.restart_policies or path is None:
             return

@@ -27,7 +27,7 @@ JOB_KINDS: Final[Mapping[str, JobKind]] = {kind.kind: kind for kind in _declared
 KINDS: Final[Mapping[tuple[str, str], JobKind]] = {
     (kind.api_version, kind.kind): kind for kind in JOB_KINDS.values() if kind.has_workload
 }
-"""Those with an integration, by apiVersion and kind."""
+"""The kinds with an integration, by apiVersion and kind."""
 
 
 def ending_of(kind: JobKind, job: Mapping[str, object]) -> tuple[FinishedReason, str] | None:

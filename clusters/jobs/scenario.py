@@ -386,5 +386,5 @@ class PodGroupScenario(JobScenario):
 
 
 def integrate(scenario: Mapping[str, Any]) -> JsonObject:
-    """What becomes of the job of a scenario."""
+    """Run the steps of a scenario and return the states of its job."""
     return PodGroupScenario(scenario).run() if "pods" in scenario else JobScenario(scenario).run()

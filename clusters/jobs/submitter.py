@@ -1,7 +1,8 @@
-"""Who made a job in the cluster: a note on the job that only our webhook can write, by the API server's own word.
+"""The submitter of a job in the cluster: a note on the job that only our webhook can write, from the API server's
+request.
 
-The note is signed for this one object and the moment of its creation. A copy of it on another object, or on a later one
-of the same name, says nothing.
+The note is signed for this one object and the time of its creation. A copy of it on another object, or on a later one
+of the same name, is invalid.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _NOT_OURS: Final = ("status",)
 
 
 def new_object(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
-    """What to apply so that the job of an admitted workload runs. Raises CannotStart."""
+    """Return the object to apply so that the job of an admitted workload runs. Raises CannotStart."""
     manifest = own_manifest(source)
     if source.kind.stopping is Stopping.DELETE:
         _merge(manifest, _info(source, workload, workload.pod_sets[0]))
@@ -166,7 +166,7 @@ def was_started_for(there: JsonObject, uid: str) -> bool:
 
 
 def _values_of(value: Any, key: str) -> Iterator[Any]:
-    """What stands under a key, at any depth."""
+    """Yield the values under a key, at any depth."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             if name == key:
@@ -195,7 +195,7 @@ def _merge(template: JsonObject, info: PodSetInfo) -> None:
 
 
 def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmission) -> PodSetInfo:
-    """What is merged into the template of a pod set."""
+    """Return the additions to the template of a pod set."""
     info = PodSetInfo(pod_set.name, pod_set.count)
     labels = {**common_labels(source), **admission_labels(workload, pod_set)}
     if pod_set.nodes and pod_set.with_devices and not source.hami_binds:

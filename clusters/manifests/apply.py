@@ -54,7 +54,7 @@ _LOCK = 0x6B756575
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What became of each object, in the order of the call; pruned ones follow."""
+    """The result for each object, in the order of the call; the pruned ones follow."""
 
     objects: tuple[Applied, ...]
     dry_run: bool = False
@@ -114,7 +114,7 @@ def apply_documents(
     skip_unsupported: bool = False,
     now: datetime | None = None,
 ) -> ApplyResult:
-    """As `apply_manifests`, for documents that were read already, from several files perhaps."""
+    """Apply documents that were read already, perhaps from several files; see `apply_manifests`."""
     if prune and not applied_set:
         raise InvalidRequest("prune requires the name of a set, whose earlier objects it removes.")
     if len(applied_set) > _MAX_SET_NAME:
@@ -224,7 +224,7 @@ class _Call:
         self._now = now
 
     def store(self, objects: Sequence[Object]) -> list[Applied]:
-        """What became of each object, in the order given."""
+        """Store the objects and return the result for each, in the order given."""
         done: dict[int, Applied] = {}
         namespaced = [found for found in objects if found.meta.namespace]
         declared = {found.meta.name for found in objects if found.kind.name == "Namespace"}
@@ -295,7 +295,7 @@ class _Call:
         )
 
     def _warn_of_missing_queues(self, objects: Sequence[Object]) -> None:
-        """What names a LocalQueue that does not exist is taken, as in Kueue, and waits for it: say so."""
+        """Warn of jobs whose LocalQueue does not exist: as in Kueue they are accepted and wait for it."""
         named = {(found.meta.namespace, found.submitted.spec.queue_name) for found in objects}
         known = set(
             LocalQueue.objects.filter(

@@ -114,7 +114,7 @@ class _Pass:
     # The workers
 
     def _look(self, rows: Sequence[MultiKueueCluster]) -> dict[str, Worker]:
-        """What the workers within reach have. Each row is told whether its worker is connected."""
+        """Return the workers within reach with their workloads. Each row is told whether its worker is connected."""
         found: dict[str, tuple[MultiKueueCluster, Worker]] = {}
         for row in rows:
             try:

@@ -1,4 +1,5 @@
-"""What follows for one workload from what its copies in the workers say (pure). The order of the steps is Kueue's."""
+"""The next steps for one workload, from the states of its copies in the workers (pure). The order of the steps is
+Kueue's."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the check says from now on."""
+    """The new state of the check."""
 
     state: AdmissionCheckStatus
     message: str
@@ -56,7 +57,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Verdict:
-    """What is to be done.
+    """The steps to carry out.
 
     * create, remove, change: workers whose copy is made, deleted, or gets the workload's priority.
     * run: the worker in which the job is made, unless it is there; its status is copied.

@@ -20,11 +20,12 @@ _log = logging.getLogger(__name__)
 
 _SCHEDULED: Final = "PodScheduled"
 _AGAIN_SECONDS: Final = 60.0
-"""A job is read again after this long, although its copy has not changed: somebody may have written its status."""
+"""The time after which a job is read again although its copy has not changed: another client may have written its
+status."""
 
 
 class Alike(NamedTuple):
-    """What the copy of a job said when the job said the same."""
+    """The status of a job's copy that was last copied, beside the job's own status then."""
 
     version: str
     seconds: float

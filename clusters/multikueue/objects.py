@@ -44,7 +44,7 @@ class Copy:
 
     @property
     def owner(self) -> str:
-        """Of which manager's workload it is the copy; "" for one that Kueue made."""
+        """The manager's workload that this is a copy of; "" for a workload that Kueue made."""
         return str(self._annotation(MANAGER))
 
     @property

@@ -155,7 +155,8 @@ def write_dispatch(dispatch: Dispatch) -> dict[str, Any]:
 
 
 def together(cases: Sequence[Case]) -> dict[str, str | None]:
-    """Of workloads whose jobs have several: by key, the worker where the others are, "" while it is another's turn."""
+    """Return, for workloads whose jobs have several, the worker where the others are; "" while another workload is
+    decided."""
     of_job: dict[int, list[Case]] = defaultdict(list)
     for case in cases:
         if case.kind is not None and case.kind.workloads_per is WorkloadsPer.GROUP and case.workload.job is not None:

@@ -1,4 +1,4 @@
-"""What a Configuration says of MultiKueue, with Kueue's defaults."""
+"""The MultiKueue settings of a Configuration, with Kueue's defaults."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ _Jobs = dict[str, dict[tuple[str, str], JsonObject]]
 
 @dataclass(slots=True)
 class Task:
-    """What a worker is told about one workload, and what came of it.
+    """The steps for one workload in a worker, and their results.
 
     * create, change: the copy that is made, or the patch of its spec.
-    * remove: the copy that goes, with its job unless `keep_job`.
+    * remove: the copy that is deleted, with its job unless `keep_job`.
     * run: the jobs that are made unless they are there, or, without `makes`, are only read; found: those there.
     """
 
@@ -202,7 +202,7 @@ class Workers:
 
     def __init__(self) -> None:
         self.copied: dict[str, Alike] = {}
-        """What the jobs of the manager were told."""
+        """The statuses that were copied to the manager's jobs."""
         self._known: dict[str, Worker] = {}
         self._lock = threading.Lock()
 

@@ -1,7 +1,7 @@
-"""Allocates the claims of pods that we bind ourselves: nobody else would, as the cluster's scheduler never sees them.
+"""Allocates the claims of pods that we bind ourselves, because the cluster's scheduler never sees these pods.
 
-For each claim what Kubernetes' scheduler writes: the finalizer that keeps an allocated claim, the allocation, and the
-pod that it is reserved for. Devices are chosen from what the server lists now, not from our rows.
+For each claim the same as Kubernetes' scheduler writes: the finalizer that keeps an allocated claim, the allocation,
+and the pod that it is reserved for. Devices are chosen from the server's current list, not from our rows.
 """
 
 from __future__ import annotations

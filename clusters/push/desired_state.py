@@ -102,7 +102,7 @@ def member_sources(
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What ties pods of some workloads to their nodes, besides their rows: the pod sets that hold slices, by
+    """The link between pods of some workloads and their nodes, besides their rows: the pod sets that hold slices, by
     workload key and name, and the host names of nodes whose names differ."""
 
     with_devices: frozenset[tuple[int, str]] = frozenset()

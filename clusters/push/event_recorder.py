@@ -24,7 +24,7 @@ _MAX_SIMILAR: Final = 10
 """The bounds of client-go: how many series are remembered, and how many messages one reason has in ten minutes."""
 _BURST: Final = 25.0
 _REFILL_SECONDS: Final = 300.0
-"""As in client-go: an object has so many events at once, and then one in five minutes."""
+"""The refill of an object's burst of events, as in client-go: one in five minutes."""
 
 _Key = tuple[str, ...]
 _Value = TypeVar("_Value")

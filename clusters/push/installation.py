@@ -30,9 +30,9 @@ _known: Final[dict[tuple[str, int], Installation]] = {}
 
 
 def pushes_alone(cluster: Cluster, client: ClusterClient) -> bool:
-    """Whether this installation holds the cluster's lease; taken, renewed or looked at each ten seconds.
+    """Return whether this installation holds the cluster's lease; taken, renewed or read each ten seconds.
 
-    Where our account may not write leases nobody is held off. Raises ClusterError.
+    If our account may not write leases, installations do not exclude each other. Raises ClusterError.
     """
     key = (client.server, cluster.pk)
     with _lock:
@@ -59,7 +59,7 @@ def held_by(name: str, lease: JsonObject | None, seconds: int) -> JsonObject:
 
 
 class Installation:
-    """What this process knows of a cluster's lease."""
+    """The lease of a cluster as this process knows it."""
 
     def __init__(self, name: str, steady: Callable[[], float] = time.monotonic) -> None:
         self._name = name
@@ -87,7 +87,7 @@ class Installation:
         return self._mine
 
     def _look(self, client: ClusterClient) -> str:
-        """Who else holds the lease; "" where we do."""
+        """Return the other holder of the lease; "" if we hold it."""
         lease = client.get(LEASES, NAMESPACE, LEASE)
         if lease is None:
             return self._take(client, None)

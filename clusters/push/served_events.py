@@ -13,7 +13,7 @@ from queues.models import ServedObject
 def tell_of_overwriting(
     client: ClusterClient, resource: Kind, entry: ServedObject, row: Row | None, now: datetime
 ) -> None:
-    """Whose edit of the object is lost reads it in `kubectl describe`."""
+    """Report an edit that was overwritten in `kubectl describe` of the object."""
     by = getattr(row.row, "changed_by", "") if row is not None else ""
     when = f" of {entry.edited_at:%Y-%m-%d %H:%M:%S}" if entry.edited_at else ""
     message = (

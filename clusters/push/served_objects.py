@@ -48,7 +48,8 @@ class ServedObjects:
         self._now = datetime.fromtimestamp(clock(), UTC)
 
     def tell(self) -> None:
-        """What others refer to comes first. Raises ClusterUnreachable; what the cluster refuses is told again later."""
+        """Write the objects, those that others refer to first. Raises ClusterUnreachable; refused objects are tried
+        again later."""
         kinds = [kind for name, kind in KINDS.items() if name in self._served]
         for kind in kinds:
             self._tell_kind(kind)
@@ -69,7 +70,7 @@ class ServedObjects:
                 self._note_refusal(entry, refusal)
 
     def _due(self, kind: Kind) -> dict[str, ServedObject]:
-        """What is known of each object whose row has changed since both agreed, is new, or is gone."""
+        """Return the entry of each object whose row has changed since both agreed, is new, or was deleted."""
         known = {entry.key: entry for entry in entries(self._cluster, kind.name)}
         columns = ["name", "row_version", *(["namespace"] if kind.namespaced else [])]
         rows = kind.model.objects.filter(cluster=self._cluster).annotate(row_version=row_version(kind.model))
@@ -163,7 +164,7 @@ class ServedObjects:
         self._agree(entry, row)
 
     def _let_go(self, kind: Kind, entry: ServedObject) -> None:
-        """Nothing uses what somebody has deleted in the cluster any more: our row is gone, and nothing holds it."""
+        """Let the cluster delete an object that is in use no longer: our row is deleted."""
         self._release(kind, entry)
         entry.forget()
 
@@ -194,7 +195,7 @@ class ServedObjects:
         self._client.patch(resource, entry.namespace, entry.name, {"metadata": metadata})
 
     def _look_again(self, kind: Kind, entry: ServedObject, row: Row) -> bool:
-        """Note what somebody else has made of the object meanwhile; False if the watcher has done so."""
+        """Note the object as another client has changed it meanwhile; False if the watcher has done so."""
         resource = self._served[kind.name]
         live = self._client.get(resource, entry.namespace, entry.name)
         if live is None:

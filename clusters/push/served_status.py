@@ -34,7 +34,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
         "nominatedClusterNames",
     ),
 }  # fmt: skip
-"""What we write of each status; the rest is left as it is."""
+"""The keys of each status that we write; the others are left as they are."""
 MANAGERS: Final[Mapping[str, str]] = {"Workload": "kueue-admission"}
 """Under Kueue's own name, so that a Kueue that takes over can take away what it no longer says, and we what it said."""
 _V1BETA1: Final[Mapping[str, Mapping[str, str]]] = {
@@ -184,7 +184,7 @@ def _by_name(value: Any) -> Mapping[str, Any] | None:
 
 
 def _ours(value: Any) -> Any:
-    """Of conditions, those that are ours; of anything else, all."""
+    """Return our conditions of a list of conditions, and any other value whole."""
     if not isinstance(value, list):
         return value
     return [each for each in value if not (isinstance(each, Mapping) and _is_others(each))]

@@ -201,7 +201,7 @@ class ServedWorkloads:
         return {**reference, "controller": True, "blockOwnerDeletion": True}
 
     def _replace(self, entry: ServedObject, row: WorkloadRow) -> None:
-        """What our row says, in the object as it is there. Raises a ClusterError with `conflict` if it was changed."""
+        """Write our row into the current object. Raises a ClusterError with `conflict` if it was changed."""
         live = self._client.get(self._resource, entry.namespace, entry.name)
         if live is None:
             note_absence(entry, self._now)

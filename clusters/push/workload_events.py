@@ -22,12 +22,12 @@ _log = logging.getLogger(__name__)
 
 _BATCH: Final = 200
 _MAX_BACKLOG: Final = 1000
-"""As of client-go's broadcaster: what is beyond it is not told."""
+"""The backlog of client-go's broadcaster: events beyond it are dropped."""
 _LATE_SECONDS: Final = 60.0
 """How long after a row is written one with a lower key may still be committed."""
 _EXCESS: Final = "ExcessPodDeleted"
 _OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWorkloadCompose", _EXCESS})
-"""What Kueue tells the job, or a pod of it, only."""
+"""Events that Kueue writes on the job, or a pod of it, only."""
 
 
 class WorkloadEvents:
@@ -101,7 +101,7 @@ class _Objects:
         self._jobs: dict[int, list[Regarding]] = {}
 
     def notices(self, row: WorkloadEvent) -> Iterator[tuple[Regarding, str, str]]:
-        """What is told of an event: (object, reason, message)."""
+        """Yield the notices of an event: (object, reason, message)."""
         uid = self._uids.get((row.namespace, row.workload_name))
         if uid and row.reason not in _OF_THE_JOB:
             regarding = Regarding(self._resource.api_version, KIND, row.namespace, row.workload_name, uid)

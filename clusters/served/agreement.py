@@ -11,7 +11,7 @@ ABSENT = ""
 
 
 class Step(Enum):
-    """What makes both sides one again."""
+    """The step that makes both sides equal again."""
 
     NOTHING = "nothing"
     FOLLOW = "follow"
@@ -37,7 +37,7 @@ class Settlement:
 
 
 def settle(agreed: str, row: Side, obj: Side) -> Settlement:
-    """What to do where both sides had `agreed` before.
+    """Decide the step for two sides that had `agreed` before.
 
     If one side alone has changed, it is followed. If both have, the later edit stands; of two in the same second, the
     object's does. A deletion in the cluster stands: there is nothing left to edit.

@@ -1,4 +1,4 @@
-"""What an object says, comparable: our row's and the cluster's, in whatever version and order it is written."""
+"""The comparable content of an object: our row's and the cluster's, in whatever version and order it is written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Read:
 
 
 def note(entry: ServedObject, read: Read) -> None:
-    """What the object says now."""
+    """Note the content of the object now."""
     entry.uid, entry.resource_version = read.uid, read.resource_version
     entry.object_generation, entry.deleting, entry.held = read.generation, read.deleting, read.held
     entry.content, entry.status = read.content, read.status
@@ -93,7 +93,7 @@ def digest(value: Mapping[str, Any]) -> str:
 
 
 def row_content(kind: Kind, row: Any | None) -> str:
-    """Of a row with everything its spec needs; that of one which waits for its deletion is as that of none."""
+    """Return the content of a row with everything its spec needs; a row that waits for its deletion has none."""
     if row is None or row.deletion_requested_at is not None:
         return ABSENT
     return content_of(kind, kind.spec_of(row))
@@ -107,7 +107,7 @@ def as_submitted(obj: JsonObject) -> JsonObject:
 
 
 def last_edit(obj: JsonObject) -> tuple[datetime, str]:
-    """When, and by which program, what its author writes was changed last by anybody but us."""
+    """Return the time and the program of the last change that another author made to its own fields."""
     metadata = obj["metadata"]
     found = [(metadata["creationTimestamp"], "")]
     for entry in metadata.get("managedFields") or ():

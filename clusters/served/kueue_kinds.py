@@ -30,7 +30,7 @@ PRIORITY_CLASSES: Final = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorit
 
 
 def newest(served: Collection[Kind]) -> frozenset[Kind]:
-    """Of each kind the newest version that the cluster serves."""
+    """Return the newest version of each kind that the cluster serves."""
     found = (next((kind for kind in kinds if kind in served), None) for kinds in KUEUE_KINDS.values())
     return frozenset(kind for kind in found if kind is not None)
 

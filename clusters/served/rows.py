@@ -17,7 +17,7 @@ from queues.services.configuration import objects
 
 
 def row_version(model: Any) -> Func:
-    """PostgreSQL's own version of a row, which is another after every change, whoever makes it."""
+    """Return PostgreSQL's own version of a row, which every change replaces."""
     return Func(template=f'"{model._meta.db_table}".xmin::text::bigint', output_field=BigIntegerField())
 
 
@@ -43,7 +43,7 @@ def read_rows(cluster: Cluster, kind: Kind, keys: Collection[str]) -> dict[str, 
 
 
 def entries(cluster: Cluster, kind: str) -> QuerySet[ServedObject]:
-    """What is known of the objects of a kind."""
+    """Return the entries of the objects of a kind."""
     return ServedObject.objects.filter(cluster=cluster, kind=kind)
 
 

@@ -35,7 +35,7 @@ class WorkloadRow:
 
 
 def read_spec(obj: JsonObject, api_version: str) -> tuple[WorkloadSpec, list[str]]:
-    """What the object says, and the mistakes in it."""
+    """Read the spec of the object, and its mistakes."""
     report = ValidationReport()
     spec = read_workload(FieldReader(report, "", as_submitted(obj)), api_version.rpartition("/")[2])
     mistakes = [f"{each.path}: {each.rule}" for each in report.errors if each.reason != MistakeReason.UNKNOWN_FIELD]

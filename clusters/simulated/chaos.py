@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: watch events that come late, twice or never."""
+"""Faults on purpose: watch events that come late, twice or never."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def with_node_defaults(manifest: JsonObject, now: float) -> JsonObject:
 
 
 def _node_admission(node: JsonObject | None) -> tuple[Any, ...]:
-    """What of a node decides whether pods may be bound to it and run there."""
+    """Return the fields of a node that decide whether pods may be bound to it and run there."""
     if node is None:
         return ()
     ready = (condition(node, "Ready") or {}).get("status")

@@ -1,4 +1,4 @@
-"""What the simulated controllers share: the API's verbs, the time and the options."""
+"""The environment of the simulated controllers: the API's verbs, the time and the options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BURST_NODES: Mapping[str, Any] = {
     "labels": {"pool": "burst"},
     "allocatable": {"cpu": "32", "memory": "128Gi", "pods": "110"},
 }
-"""What the autoscaler makes unless told otherwise."""
+"""The nodes that the autoscaler makes by default."""
 
 
 @dataclass(slots=True)

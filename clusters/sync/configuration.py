@@ -72,7 +72,7 @@ class ConfigurationSync:
         return there - set(listed)
 
     def _read(self, manifests: Iterable[JsonObject]) -> Iterable[Submitted[Any]]:
-        """Those that are news. What can't be read is logged, and what was stored of it before stays."""
+        """Yield the changed objects. An object that cannot be read is logged, and its stored version stays."""
         for manifest in manifests:
             report = ValidationReport()
             submitted = _as_submitted(manifest)

@@ -127,7 +127,7 @@ class JobSync:
         return {each["name"]: each["count"] for each in found or ()}
 
     def _context(self) -> JobContext:
-        """What the kind's rules look up."""
+        """Return the objects that the kind's rules look up."""
         return context_of(StoredObjects(self._cluster)) if self._kind.refers_to else NO_CLUSTER
 
     def _follow_size(self, job: JsonObject, row: Job) -> None:
@@ -212,10 +212,10 @@ class JobSync:
         return True
 
     def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
-        """The job with its queue's name; None where it waits for no workload of its own.
+        """Return the job with its queue's name; None if it waits for no workload of its own.
 
         The webhook has named the namespace's default queue, unless it was down when the job was made: it fails open for
-        what names no queue. A job from before its default queue is nobody's to suspend.
+        jobs without a queue name. A job that is older than its default queue is not ours to suspend.
         """
         namespace, named = job["metadata"]["namespace"], queue_name_of(job)
         default_since = self._default_queues().get(namespace)

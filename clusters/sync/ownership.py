@@ -1,4 +1,5 @@
-"""Whose pods are whose, in a cluster that another scheduler runs: by their owners, as the cluster says."""
+"""Ownership of pods in a cluster that another scheduler runs: by their owner references, as the cluster reports
+them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
 class Ownership:
-    """What was heard of jobs' owners, and of the jobs and pods that workloads stand for; all by their uids."""
+    """The known owners of jobs, and the jobs and pods that workloads stand for; all by their uids."""
 
     def __init__(self) -> None:
         self._controllers: dict[str, str] = {}

@@ -41,7 +41,7 @@ def pod_status(manifest: JsonObject) -> PodStatus:
 
 
 def why_not_ready(pods: Sequence[PodStatus]) -> str:
-    """What keeps the pods of a workload from starting, in the cluster's words; empty if unknown."""
+    """Return why the pods of a workload do not start, in the cluster's words; empty if unknown."""
     stuck = [pod for pod in pods if pod.reason == UNSCHEDULABLE]
     if not stuck:
         return ""

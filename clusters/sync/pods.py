@@ -54,7 +54,7 @@ _KNOWN_COLUMNS: Final = (
 
 @dataclass(slots=True)
 class _Pod:
-    """What is kept in memory about a pod."""
+    """The state that is remembered of a pod."""
 
     namespace: str
     name: str

@@ -1,4 +1,4 @@
-"""What a batch of lists and changes comes to."""
+"""The state after a batch of lists and changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of Kueue's objects that are ours to serve, as the watcher finds and notes it."""
+"""The entries of Kueue's objects that we serve, as the watcher reads and writes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_WRITER = 150
 
 
 def locked_entries(cluster: Cluster, kind: str, found: Present) -> dict[str, ServedObject]:
-    """What is known of the objects of a batch, or of all of the kind where they were listed."""
+    """Return the entries of the objects of a batch, or of all of the kind after a list."""
     rows = entries(cluster, kind).select_for_update().order_by("pk")
     if not found.listed:
         rows = rows.filter(name__in={split(key)[1] for key in (*found.objects, *found.gone)})
@@ -56,13 +56,13 @@ def _is_news(entry: ServedObject, obj: JsonObject) -> bool:
 
 
 def writer_of(entry: ServedObject | None) -> str:
-    """Who is named as the last editor of the row."""
+    """Return the user who is named as the last editor of the row."""
     program = entry.edited_by if entry is not None else ""
     return f"{program or 'somebody'} in the cluster"[:_MAX_WRITER]
 
 
 def tell_loser(cluster: Cluster, entry: ServedObject, message: str) -> None:
-    """Whose edit here is lost reads it in the audit."""
+    """Note in the audit log, for the user whose edit here is lost, which edit replaced it."""
     _log.warning("%s of cluster %s: %s", entry, cluster.name, message)
     record(
         AuditVerb.REFUSED, entry.kind, cluster=cluster.name, namespace=entry.namespace, name=entry.name,

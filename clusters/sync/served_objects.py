@@ -103,7 +103,7 @@ class ServedObjectSync:
     def _store(
         self, known: Mapping[str, ServedObject], submitted: Mapping[str, Submitted[KindSpec]], at: datetime
     ) -> None:
-        """Those of one writer together, or, where one of them is refused, each on its own."""
+        """Store the objects of one writer together, or, if one of them is refused, each on its own."""
         by_writer: dict[str, dict[str, Submitted[KindSpec]]] = {}
         for key, each in submitted.items():
             by_writer.setdefault(writer_of(known[key]), {})[key] = each
@@ -142,7 +142,7 @@ class ServedObjectSync:
                     set_check_active(self._cluster, key, active=each.get("status") == "True")
 
     def _tell_loser(self, entry: ServedObject, row: Row | None) -> None:
-        """Whose edit of the row is lost reads it in the audit."""
+        """Note in the audit log, for the user whose edit of the row is lost, which edit replaced it."""
         who = getattr(row.row, "changed_by", "") if row is not None else ""
         when = f" of {row.side.edited_at:%Y-%m-%d %H:%M:%S}" if row is not None else ""
         what = "deleted" if entry.content == ABSENT else "edited"

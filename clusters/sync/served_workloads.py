@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 _MAX_PROBLEM: Final = 1024
 _MAX_ACTOR: Final = 150
 _ANSWER: Final = ("state", "message", "requeueAfterSeconds", "podSetUpdates")
-"""What a controller of a check writes of its state."""
+"""The fields of its state that the controller of a check writes."""
 
 
 class ServedWorkloadSync:

@@ -1,4 +1,4 @@
-"""Has the controller look at jobs that can be suspended, whoever changed whatever, and stores what it makes of them."""
+"""Runs the controller on jobs that can be suspended after each of their changes, and stores the results."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class _Look:
 
 @dataclass(slots=True)
 class _News:
-    """What the passes over a batch found: ends of workloads by why, reclaimable pods by pod set, workloads on hold by
-    why and such as are not any more, and the jobs that are to start or to stop."""
+    """The results of the passes over a batch: ends of workloads with their reasons, reclaimable pods by pod set,
+    workloads that are on hold or no longer are, and the jobs to start or to stop."""
 
     finished: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     reclaimable: dict[str, dict[tuple[str, str], int]] = field(default_factory=lambda: defaultdict(dict))
@@ -222,7 +222,7 @@ class SuspendableJobSync(JobSync):
         self._tell(news.told)
 
     def _pass(self, look: _Look, context: JobContext) -> Changes | None:
-        """What the controller makes of a job; None where nothing is to be done."""
+        """Return the changes that the controller makes to a job; None if there are none."""
         job, row = look.job, look.row
         withdrawn = row is not None and row.deletion_requested_at is not None
         if withdrawn or is_being_deleted(job) or self._cluster.is_mirrored:
@@ -239,7 +239,7 @@ class SuspendableJobSync(JobSync):
         return changes
 
     def _try(self, job: JsonObject, step: Callable[[], _Found]) -> _Found | None:
-        """What the step finds; None where an object that the job refers to is missing, or the job can't be read."""
+        """Return the result of the step; None if the job or an object that it refers to cannot be read."""
         try:
             return step()
         except (ClusterError, JobError) as error:

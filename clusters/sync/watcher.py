@@ -122,7 +122,7 @@ class Watcher:
         self._follow_mode()
 
     def _follow_mode(self) -> None:
-        """What is done with each kind is a matter of the cluster's mode. Kinds are applied in this order."""
+        """Follow the kinds of the cluster's mode. Kinds are applied in this order."""
         self._is_mirrored = self._cluster.is_mirrored
         self._serves_kueue = self._cluster.serves_kueue
         self._nodes = NodeSync(self._cluster)

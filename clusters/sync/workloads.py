@@ -58,7 +58,7 @@ class WorkloadSync:
         self._store([(each, read) for each in news if (read := self._read(each)) is not None])
 
     def _changes(self, item: Listing | WatchEvent) -> Iterator[tuple[str, str, JsonObject | None]]:
-        """What a list or an event says that is new, in the order of the cluster."""
+        """Yield the news of a list or an event, in the order of the cluster."""
         if isinstance(item, WatchEvent):
             listed = [item.object] if item.type != "DELETED" else []
             gone = [uid_of(item.object)] if item.type == "DELETED" else []

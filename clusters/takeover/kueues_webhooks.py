@@ -27,7 +27,7 @@ _OFF: Final[JsonObject] = {
 
 
 def found_configurations(client: ClusterClient) -> list[tuple[Kind, JsonObject]]:
-    """Those of Kueue that are in the cluster. Raises ClusterError."""
+    """Return Kueue's configurations in the cluster. Raises ClusterError."""
     found = ((kind, client.get(kind, "", name)) for kind, name in _NAMES)
     return [(kind, configuration) for kind, configuration in found if configuration is not None]
 

@@ -73,7 +73,7 @@ def _jobs_of(workload: JsonObject, store: ObjectStore, context: JobContext) -> I
 
 
 def _harm(job: ManagedJob, workload: JsonObject, store: ObjectStore) -> str:
-    """What a Kueue would do to the job that nobody wants; empty if nothing."""
+    """Return the harm that Kueue would do to the job; empty if there is none."""
     if job.is_gone or job.outcome().finished:
         return ""
     if _is_gated(job):
@@ -104,7 +104,7 @@ def _is_gone(pod: JsonObject | None) -> bool:
 
 
 def _pods_of(job: ManagedJob) -> list[str]:
-    """Of a group, or of a pod that is a job by itself."""
+    """Return the pods of a group, or of a pod that is a job by itself."""
     if isinstance(job, PodGroup):
         return [name_of(pod) for pod in job.pods]
     return [job.name] if isinstance(job, ManagedPod) else []

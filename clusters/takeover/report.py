@@ -24,7 +24,7 @@ class Report:
     """Jobs that hold quota, and are left as they are."""
     waiting: list[str] = field(default_factory=list)
     changed: list[str] | None = None
-    """Jobs and pods that are others than they were before, by whoever's doing; None: nothing was touched yet."""
+    """Jobs and pods that have changed since the start, by any client; None: nothing was touched yet."""
 
     def lines(self) -> list[str]:
         """The report as text, section by section."""

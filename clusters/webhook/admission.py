@@ -1,4 +1,4 @@
-"""What is changed and refused: Kueue's webhooks for jobs, HAMi's for pods with devices, and no start but by admission.
+"""The rules of the webhook: Kueue's for jobs, HAMi's for pods with devices, and no start without an admission.
 
 The rules are those of the kinds of jobs (`clusters.jobs`), by which manifests are read and scenarios run too.
 """
@@ -38,11 +38,11 @@ from scheduling.model.vendor import DeviceVendor
 
 _GATES: Final = frozenset({PLACEMENT_GATE, *KUEUE_GATES})
 _UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
-"""What the rules raise where a field has another type than its kind gives it."""
+"""Errors that the rules raise if a field has another type than its kind gives it."""
 
 
 class Standing(Enum):
-    """What the books say of a job."""
+    """The state of a job by its workloads' rows."""
 
     UNKNOWN = "unknown"
     WAITING = "waiting"
@@ -50,7 +50,7 @@ class Standing(Enum):
 
 
 class Surroundings(Protocol):
-    """What the rules depend on beside the request, as it is now."""
+    """The state of the cluster that the rules look up, beside the request."""
 
     @property
     def trusted(self) -> frozenset[str]:
@@ -65,7 +65,7 @@ class Surroundings(Protocol):
     def context(self) -> JobContext: ...
 
     def vendors(self) -> Sequence[DeviceVendor]:
-        """Those whose devices pods may get."""
+        """Return the vendors whose devices pods may get."""
 
     def standing(self, kind: JobKind, job: JsonObject) -> Standing: ...
 
@@ -73,7 +73,7 @@ class Surroundings(Protocol):
         """The annotations that say who makes the job."""
 
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
-        """What the namespace's policy refuses. Raises LimitReached."""
+        """Return the errors of the namespace's policy. Raises LimitReached."""
 
 
 Rule = Callable[[AdmissionRequest, JobKind, JobContext], Verdict]
@@ -125,7 +125,7 @@ class Admission:
         return Verdict(json_patch(request.object, job))
 
     def _note_submitter(self, request: AdmissionRequest, job: JsonObject, context: JobContext) -> None:
-        """What a user wrote there goes."""
+        """Note the submitter, and remove a name that a user wrote there."""
         notes = self._surroundings.submitter_notes(request, job) if is_queued(job, context) else {}
         if notes or any(key in annotations_of(job) for key in NOTES):
             annotations = mapping_at(job, "metadata", "annotations")

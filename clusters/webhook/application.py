@@ -60,8 +60,8 @@ class WebhookApplication:
     """ASGI 3: POST of an AdmissionReview to each of the rules' paths, of a ConversionReview to `/convert`; GET
     /healthz, /readyz and /metrics.
 
-    What can't be answered for lack of the database or the cluster, or not in time, is a 500: the failurePolicy of the
-    webhook's configuration decides then, as if nobody had been there.
+    Without the database or the cluster, or after the time-out, the answer is a 500: the failurePolicy of the webhook's
+    configuration decides then, as if the webhook were down.
     """
 
     def __init__(

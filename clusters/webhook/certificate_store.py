@@ -20,7 +20,7 @@ _MAX_ATTEMPTS: Final = 5
 
 
 class CertificateStore:
-    """The certificates of these host names, made and renewed where nobody else has done it yet."""
+    """The certificates of these host names, made and renewed by the first process that finds them due."""
 
     def __init__(
         self, client: ClusterClient, namespace: str, name: str, hosts: Sequence[str], now: Callable[[], datetime]
@@ -42,7 +42,7 @@ class CertificateStore:
         raise ClusterError(409, "Conflict", f"others keep writing the Secret {self._namespace}/{self._name}")
 
     def _write(self, secret: JsonObject | None, certificates: Certificates) -> bool:
-        """Whether nobody else was first."""
+        """Write the certificates; return whether this process was the first."""
         data = {key: base64.b64encode(getattr(certificates, field)).decode() for field, key in _FIELDS.items()}
         metadata = {"namespace": self._namespace, "name": self._name}
         try:

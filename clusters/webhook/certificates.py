@@ -31,7 +31,7 @@ class Certificates:
 
 
 def renewed(found: Certificates | None, names: Sequence[str], now: datetime) -> Certificates:
-    """What is to be served from now on: the certificates that were found, as far as they last and have these names.
+    """Return the certificates to serve: those found, if they are valid and have these names, or new ones.
 
     An authority is replaced a year before its end, and trusted until then.
     """

@@ -1,8 +1,9 @@
-"""What the API server is told: which requests it asks us about, where we are, and what holds while we are not (pure).
+"""The webhook's configurations for the API server: which requests it sends, our address, and the failure policies
+(pure).
 
-Of each rule there are two webhooks. That of objects with a queue's name fails closed: while nobody answers, such
-objects are neither made nor changed. That of all others fails open. Kueue's own objects fail open too, but for new
-flavors: a dry run of one is how Kueue's users ask whether its webhook answers.
+Each rule has two webhooks. That of objects with a queue's name fails closed: while no webhook answers, such objects are
+neither made nor changed. That of all others fails open. Kueue's own objects fail open too, except for new flavors: a
+dry run of one is how Kueue's users ask whether its webhook answers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from clusters.webhook.reviews import CREATE, UPDATE
 from queues.manifests import kueue_keys as keys
 
 NAME: Final = "admission.kueueweb.io"
-"""Of both configurations. Webhooks are called in the order of these names: this is before HAMi's."""
+"""The name of both configurations. Webhooks are called in the order of these names: this is before HAMi's."""
 TIMEOUT_SECONDS: Final = 5
 _NEVER: Final = ("kube-system", "kube-public", "kube-node-lease")
 """Namespaces that no webhook may bring to a standstill."""
@@ -137,8 +138,8 @@ def _webhooks(name: str, path: str, operations: _Operations, target: Target) -> 
 
 
 def _kueue_webhook(path: str, kinds: Sequence[str], operations: Sequence[str], target: Target) -> JsonObject:
-    """Of Kueue's own objects. It fails open: what nobody has checked is checked when the watcher sees it, and changes
-    nothing until it can be read."""
+    """Return the webhook of Kueue's own objects. It fails open: the watcher checks an object that no webhook has
+    checked, and the object changes nothing until it can be read."""
     rule = {
         "apiGroups": [GROUP],
         "apiVersions": ["v1beta1", "v1beta2"],

@@ -1,4 +1,4 @@
-"""What a namespace's policy, and the limits of tenants, refuse over REST is refused in the cluster as well."""
+"""The policy of a namespace and the limits of tenants in the cluster: the same refusals as over REST."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SERVER_FIELDS: Final = ("uid", "name", "generateName", "namespace", "labels", "
 
 
 def person_of(request: AdmissionRequest) -> str:
-    """Who asks; empty for a controller of the cluster itself, which acts for others."""
+    """Return the user of a request; empty for a controller of the cluster itself, which acts for others."""
     return "" if request.username.startswith(_CONTROLLERS) else request.username
 
 
 def policy_errors(cluster: Cluster, request: AdmissionRequest, context: JobContext) -> FieldErrors:
-    """What the policy refuses of a job that is to be queued; of an edit, no more than the edit adds.
+    """Return the errors of the policy for a job that is to be queued; for an edit, only those that it adds.
 
-    Raises LimitReached where a new one would be one too many.
+    Raises LimitReached if the job would exceed a limit.
     """
     if not is_queued(request.object, context):
         return []

@@ -20,14 +20,14 @@ _MAX_MESSAGE: Final = 4096
 
 
 class BadReview(ValueError):
-    """What was sent is no AdmissionReview that can be answered."""
+    """The body is no AdmissionReview that can be answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """What somebody asks the API server to do with an object.
+    """A request to the API server to change an object.
 
-    * username, groups: who asks.
+    * username, groups: the caller.
     * object: as it would be stored; old: as it is stored, empty on creation.
     """
 

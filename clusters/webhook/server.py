@@ -36,7 +36,7 @@ MAX_CONNECTIONS_PER_ADDRESS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is served, in PEM, and by which authorities it can be checked (None: whoever gave it sees to that)."""
+    """The served certificate in PEM, and the authorities that verify it (None: they were configured elsewhere)."""
 
     certificate: bytes
     key: bytes
@@ -139,10 +139,10 @@ class WebhookServer:
         callers: Callable[[], bytes] | None = None,
         tls: Mapping[str, Any] | None = None,
     ) -> None:
-        """`grace_seconds`: for open requests at the end. `callers`: who must have signed a caller's certificate, in
-        PEM; None: anybody may call. `tls`: the Configuration of the cluster, whose block `tls` counts.
+        """`grace_seconds`: for open requests at the end. `callers`: the authorities of callers' certificates, in PEM;
+        None: callers need no certificate. `tls`: the Configuration of the cluster, whose block `tls` applies.
 
-        Raises ClusterError or OSError where there is no certificate to be had.
+        Raises ClusterError or OSError if there is no certificate.
         """
         self._role, self._cluster = role, cluster
         self._current = current

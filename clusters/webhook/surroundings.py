@@ -1,4 +1,4 @@
-"""What the rules look up, in a cluster that runs: our rows, and the cluster's own objects."""
+"""The objects that the rules look up in a running cluster: our rows, and the cluster's own objects."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class ClusterSurroundings:
         return self._cluster
 
     def standing(self, kind: JobKind, job: JsonObject) -> Standing:
-        """By the rows of its workloads. Anybody can write a label: it counts on a job of the row's name only."""
+        """Return the state by the rows of the job's workloads. Any user can write a label: it counts only on a job
+        of the row's name."""
         uids = {found for text in (uid_of(job), labels_of(job).get(JOB_UID_LABEL, "")) if (found := _uid(text))}
         rows = Job.objects.filter(
             cluster=self._cluster, kind=kind.kind, namespace=namespace_of(job), name=name_of(job), uid__in=uids

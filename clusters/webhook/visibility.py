@@ -1,7 +1,7 @@
-"""Kueue's visibility API, as an API server of its own behind the cluster's: who waits, and where in the queue.
+"""Kueue's visibility API, as an API server of its own behind the cluster's: pending workloads and their positions.
 
-The cluster's API server authenticates and authorizes a request before it passes it on. That it is the one who asks is
-seen by its certificate, without which nobody gets a connection.
+The cluster's API server authenticates and authorizes a request before it passes it on. Connections need the API
+server's certificate, so no other client can connect.
 """
 
 from __future__ import annotations

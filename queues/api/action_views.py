@@ -210,7 +210,7 @@ class _BulkActionView(ClusterView):
         return self.answer(keys, changed)
 
     def answer(self, asked: list[Key], changed: list[Key]) -> Response:
-        """Which workloads changed, and why the others did not (A18)."""
+        """Which workloads changed, and why the others did not."""
         left = sorted(set(asked) - set(changed))
         states = _states(self.cluster, left) if left else {}
         skipped = [

@@ -1,1 +1,1 @@
-"""What kinds of one family share: those of Kubeflow, of Ray, and those that serve."""
+"""The shared parts of the kinds of a family: Kubeflow's, Ray's, and the kinds that serve."""

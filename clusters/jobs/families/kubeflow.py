@@ -1,4 +1,4 @@
-"""What the kinds of Kubeflow's training operator, and MPIJob, have in common: replica specs by role."""
+"""The kinds of Kubeflow's training operator, and MPIJob: replica specs by role."""
 
 from __future__ import annotations
 

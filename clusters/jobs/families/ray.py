@@ -1,4 +1,4 @@
-"""What the kinds of KubeRay have in common: a RayCluster's spec, with a head and groups of workers."""
+"""The kinds of KubeRay: a RayCluster's spec, with a head and groups of workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAD: Final = "head"
 RAY_CLUSTER_LABEL: Final = "ray.io/cluster"
 _FAULT_TOLERANCE: Final = "ray.io/ft-enabled"
 _CLEANUP: Final = {"cpu": "200m", "memory": "256Mi"}
-"""What KubeRay's job asks for that cleans Redis up: it runs in the place of the head."""
+"""The requests of KubeRay's job that cleans up Redis: it runs in the place of the head."""
 _AUTOSCALER: Final = {"cpu": "500m", "memory": "512Mi"}
 
 
@@ -45,9 +45,9 @@ class RayJobKind(JobKind):
     cluster_path: ClassVar[tuple[str, ...]] = ("spec",)
     """Where the cluster's spec is."""
     error_path: ClassVar[str] = "spec"
-    """What errors of the cluster's own fields call it."""
+    """The path of the cluster's own fields in errors."""
     template_path: ClassVar[str] = "spec"
-    """What errors of its templates call it: Kueue gives them the place that they have in a RayCluster."""
+    """The path of its templates in errors: Kueue gives them the place that they have in a RayCluster."""
     autoscaling_rule: ClassVar[str] = "a kueue managed job should only use autoscaling when workload slicing is enabled"
     gates_templates: ClassVar[bool] = True
     """Whether the pods of an elastic job wait at a gate of their own."""

@@ -1,4 +1,4 @@
-"""What kinds have in common that serve: they have no end, and their pods wait at gates instead of them."""
+"""The kinds that serve: they have no end, and their pods wait at gates instead of them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def check_selector(job: JsonObject) -> FieldErrors:
 
 
 def check_same_role(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> FieldErrors:
-    """What makes the role of pods can't be changed: those with another one would not be of the same pod set."""
+    """Refuse a changed role of pods: pods with another role would not be of the same pod set."""
     errors: FieldErrors = []
     for field in ("containers", "initContainers"):
         errors += _check_same_containers(f"{path}.{field}", old.get(field) or [], new.get(field) or [])

@@ -1,4 +1,4 @@
-"""What the rules for jobs depend on beside the job: settings, the kinds that are known, and the cluster's objects."""
+"""The inputs of the rules for jobs beside the job: settings, the known kinds, and the cluster's objects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JobContext:
     kinds: Mapping[tuple[str, str], JobKind]
     now: str = ""
     enabled: frozenset[tuple[str, str]] = field(default_factory=frozenset)
-    """Those that are switched on; empty: all of them."""
+    """The kinds that are switched on; empty: all of them."""
     external: frozenset[tuple[str, str]] = frozenset()
     """Kinds whose jobs other controllers manage (externalFrameworks)."""
 

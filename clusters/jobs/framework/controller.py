@@ -200,7 +200,7 @@ class _Pass:
             self.store.write(workload)
 
     def _prepare(self, workload: JsonObject, active: bool | None) -> None:
-        """What a new workload needs beside its pod sets. Raises JobError."""
+        """Fill in the fields of a new workload beside its pod sets. Raises JobError."""
         job = self.job
         follow_gates(workload, job.object)
         own_class = job.kind.priority_class(job.object)

@@ -1,4 +1,4 @@
-"""What is wrong with a job: errors of fields, named as Kubernetes names them, and errors of a job as a whole."""
+"""Mistakes in a job: errors of fields, named as Kubernetes names them, and errors of a job as a whole."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FieldError:
 
     @property
     def message(self) -> str:
-        """What is wrong, in Kubernetes' words."""
+        """The mistake in Kubernetes' words."""
         value = json.dumps(self.value, ensure_ascii=False)
         if self.type is ErrorType.DUPLICATE:
             return f"Duplicate value: {value}"

@@ -51,7 +51,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def to_int32(value: int) -> int:
-    """As a conversion to 32 bits leaves it."""
+    """Convert to 32 bits as Go does, by cutting the upper bits off."""
     return (value + 2**31) % 2**32 - 2**31
 
 

@@ -1,4 +1,4 @@
-"""What a job's labels and annotations say, and its owner."""
+"""The labels, annotations and the owner of a job."""
 
 from __future__ import annotations
 

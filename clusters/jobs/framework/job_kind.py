@@ -1,4 +1,4 @@
-"""What a kind of job is to the framework: where its templates are, how it stops and starts, how its status is read."""
+"""A kind of job in the framework: the places of its templates, how it stops and starts, how its status is read."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ class JobKind(ABC):
     spec_fields: ClassVar[frozenset[str]] = frozenset()
     """All fields of the spec, where the API server knows them; others are mistakes. Empty: anything may be there."""
     spec_integers: ClassVar[tuple[str, ...]] = ()
-    """Those of them that are whole numbers from 0."""
+    """The fields of the spec that are whole numbers from 0."""
     pod_template_path: ClassVar[str | None] = None
     """Where the only template is, as errors name it: `` for a pod. None for a kind that may have several."""
     remedy: ClassVar[str] = ""
-    """What to do about a job whose pods cannot be determined."""
+    """The remedy for a job whose pods cannot be determined."""
     has_workload: ClassVar[bool] = True
     """False for what makes jobs: it is kept and made in the cluster, and its jobs get workloads."""
     size_path: ClassVar[str] = "spec"
-    """What errors name where the number of pods can't change."""
+    """The path that errors name if the number of pods cannot change."""
     serves: ClassVar[bool] = False
     """Whether jobs run until they are deleted."""
     kept_texts: ClassVar[frozenset[str]] = frozenset()
@@ -127,7 +127,7 @@ class JobKind(ABC):
 
     @property
     def full_name(self) -> str:
-        """As Kubernetes writes a kind with its group and version."""
+        """The kind with its group and version, as Kubernetes writes it."""
         api_version = self.api_version if "/" in self.api_version else f"/{self.api_version}"
         return f"{api_version}, Kind={self.kind}"
 
@@ -174,11 +174,11 @@ class JobKind(ABC):
         return ""
 
     def group_of(self, pod: JsonObject) -> str:
-        """Of a kind with a workload for each group of pods, the number of a pod's group."""
+        """Return the number of a pod's group, for a kind with a workload for each group of pods."""
         return ""
 
     def check_schema(self, job: JsonObject) -> FieldErrors:
-        """What the API server itself refuses, beyond the types of fields."""
+        """Return the errors of the API server itself, beyond the types of fields."""
         return []
 
     def priority_class(self, job: JsonObject) -> str | None:
@@ -186,7 +186,7 @@ class JobKind(ABC):
         return None
 
     def pod_label_selector(self, job: JsonObject) -> str | None:
-        """What selects the job's pods, None where nothing does."""
+        """Return the selector of the job's pods, None if there is none."""
         return None
 
     # Start and stop
@@ -228,7 +228,7 @@ class JobKind(ABC):
         return self.is_suspended(job) and not self.is_active(job)
 
     def status_before_change(self, job: JsonObject) -> JsonObject | None:
-        """What has to be in the status before the API server takes other templates of a suspended job."""
+        """Return the status that a suspended job needs before the API server accepts other templates."""
         return None
 
     def resize(self, job: JsonObject, sizes: JsonObject) -> None:  # noqa: B027 - of elastic kinds only
@@ -263,7 +263,7 @@ class JobKind(ABC):
     # Elastic jobs
 
     def slice_name(self, job: JsonObject) -> str:
-        """What tells the workload of this size from the others."""
+        """Return the part of the workload's name that tells this size from the others."""
         return str(dig(job, "metadata", "generation") or 0)
 
     def elastic_annotations(self, job: JsonObject, context: JobContext) -> dict[str, str]:
@@ -291,11 +291,11 @@ class JobKind(ABC):
         """Fills in what only this kind needs."""
 
     def check_create(self, job: JsonObject, context: JobContext) -> FieldErrors:
-        """What is wrong with a new job. Raises JobError for what is about no field."""
+        """Return the mistakes in a new job. Raises JobError for a mistake of the job as a whole."""
         return distinct([*check_new_job(self, job), *self.check_own(job, context), *self.check_topology(job, context)])
 
     def check_update(self, old: JsonObject, new: JsonObject, context: JobContext) -> FieldErrors:
-        """What is wrong with an edit. Raises JobError for what is about no field."""
+        """Return the mistakes in an edit. Raises JobError for a mistake of the job as a whole."""
         again = self.check_create if self.repeats_checks else self.check_topology
         return distinct([*check_changed_job(self, old, new, context), *again(new, context)])
 
@@ -331,7 +331,7 @@ class JobKind(ABC):
             return [], failure
 
     def warnings(self, job: JsonObject, context: JobContext) -> list[str]:
-        """What there is to warn of, beside the errors."""
+        """Return warnings, beside the errors."""
         return []
 
     def is_watched_over(self, job: JsonObject, context: JobContext) -> bool:

@@ -85,7 +85,7 @@ class ManagedJob:
     # Its workloads
 
     def workloads(self) -> list[JsonObject]:
-        """Those that name it as an owner."""
+        """The workloads that name the job as an owner."""
         return workloads_of((self.kind.api_version, self.kind.kind, self.name), self.namespace, self.store)
 
     def finish_orphans(self) -> None:
@@ -97,7 +97,7 @@ class ManagedJob:
             self.store.write(workload)
 
     def finalize(self) -> None:
-        """What is due when the job needs no workload any more."""
+        """Clean up when the job needs no workload any more."""
 
     def find_match(self) -> tuple[JsonObject | None, list[JsonObject]]:
         """The workload that matches the job as it is, and those that do not. Raises JobError."""

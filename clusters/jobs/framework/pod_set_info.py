@@ -1,4 +1,4 @@
-"""What an admission adds to the pods of a pod set, how it is merged into a template, and how it is taken out again."""
+"""The additions of an admission to the pods of a pod set: merged into a template, and taken out again."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _with_new(own: Sequence[JsonObject] | None, added: Sequence[JsonObject] | No
 
 
 def info_of_pod_set(pod_set: JsonObject) -> PodSetInfo:
-    """What the pod set's own template says: what a stopped job gets back."""
+    """Return the pod set's own values, which a stopped job gets back."""
     template = pod_set["template"]
     spec = template.get("spec") or {}
     return PodSetInfo(
@@ -94,8 +94,8 @@ def infos_of_workload(workload: JsonObject | None) -> list[PodSetInfo] | None:
 
 
 def infos_of_admission(workload: JsonObject, context: JobContext) -> list[PodSetInfo]:
-    """What the admission adds to each pod set. Raises CannotStart on a conflict, JobError if a flavor does not
-    exist."""
+    """Return the additions of the admission to each pod set. Raises CannotStart on a conflict, JobError if a flavor
+    does not exist."""
     admission = (workload.get("status") or {}).get("admission") or {}
     pod_sets = workload["spec"]["podSets"]
     assignments = admission.get("podSetAssignments") or ()

@@ -91,7 +91,7 @@ def counts_of(pod_sets: Iterable[JsonObject]) -> dict[str, int]:
 
 
 def pod_defaults(limit_ranges: Iterable[JsonObject], runtime_classes: Iterable[JsonObject]) -> PodDefaults:
-    """What the cluster adds to pods, from its manifests."""
+    """Return the defaults that the cluster adds to pods, from its manifests."""
     defaults = PodDefaults()
     for manifest in limit_ranges:
         metadata = manifest["metadata"]
@@ -104,7 +104,7 @@ def pod_defaults(limit_ranges: Iterable[JsonObject], runtime_classes: Iterable[J
 
 
 def requests_per_pod(namespace: str, pod_set: JsonObject, defaults: PodDefaults) -> dict[str, int]:
-    """What one pod counts against quota, in base units. Raises JobError for what is no quantity."""
+    """Return the requests of one pod against quota, in base units. Raises JobError for a text that is no quantity."""
     try:
         template = PodTemplate.from_manifest(pod_set["template"])
         completed = defaults.completed(namespace, PodSet(pod_set["name"], pod_set["count"], template))

@@ -20,7 +20,7 @@ _OUT_OF_SYNC: Final = ("OutOfSync", "The workload slice is out of sync with its 
 
 
 def unfinished(workloads: Sequence[JsonObject]) -> list[JsonObject]:
-    """Those that have not finished, the oldest first."""
+    """Return the workloads that have not finished, the oldest first."""
     return sorted(
         (workload for workload in workloads if not is_finished(workload)),
         key=lambda each: (each["metadata"].get("creationTimestamp") or "", each["metadata"].get("uid") or ""),
@@ -83,7 +83,8 @@ def _is_smaller(wanted: dict[str, int], had: dict[str, int]) -> bool:
 
 
 def _select(existing: Sequence[JsonObject], store: ObjectStore, now: str) -> JsonObject | None:
-    """Of several slices, the one that waits to replace the one with quota, or else that one; the others end."""
+    """Choose among several slices: the one that waits to replace the one with quota, or else that one; the others
+    finish."""
     replacements = _replacements(existing)
     holding, latest = None, None
     for workload in existing:

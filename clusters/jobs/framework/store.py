@@ -14,7 +14,7 @@ Key = tuple[str, str, str]
 
 
 class Objects(Protocol):
-    """What else exists, for rules that only read."""
+    """The other objects of the cluster, for rules that only read."""
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
         """The object, or None; the namespace is empty for kinds that have none."""

@@ -25,7 +25,7 @@ _QUALIFIED_RULE: Final = (
 
 
 def subdomain_problems(text: str) -> list[str]:
-    """What keeps a text from being an RFC 1123 subdomain."""
+    """Return the reasons why a text is no RFC 1123 subdomain."""
     problems = []
     if len(text.encode()) > _MAX_SUBDOMAIN:
         problems.append(f"must be no more than {_MAX_SUBDOMAIN} bytes")
@@ -44,7 +44,7 @@ def is_label_value(text: str) -> bool:
 
 
 def label_name_problems(text: str) -> list[str]:
-    """What keeps a text from being the key of a label: `name` or `prefix/name`."""
+    """Return the reasons why a text is no key of a label: `name` or `prefix/name`."""
     parts = text.split("/")
     if len(parts) > 2:
         prefix = "an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"

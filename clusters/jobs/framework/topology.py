@@ -1,4 +1,4 @@
-"""What a pod template's annotations ask of a topology: checked, and read into a pod set's topology request."""
+"""The topology annotations of a pod template: checked, and read into a pod set's topology request."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def annotation_path(key: str) -> str:
 
 
 class Validated(Protocol):
-    """What the shared rules ask of a kind."""
+    """The part of a kind that the shared rules use."""
 
     @property
     def full_name(self) -> str: ...

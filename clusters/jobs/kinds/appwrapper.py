@@ -140,7 +140,7 @@ def _inferred(component: JsonObject) -> Iterator[_Part]:
 
 
 def _value_at(component: Mapping[str, Any], path: str) -> Any:
-    """What is at a path like `template.spec.extra[0].template`; None where there is nothing."""
+    """Return the value at a path like `template.spec.extra[0].template`; None if there is none."""
     here: Any = component.get("template")
     rest = path.removeprefix("template")
     while rest:
@@ -219,8 +219,8 @@ _KINDS: Final[Mapping[tuple[str, str], Callable[[JsonObject], Iterator[_Part]]]]
     ("apps/v1", "Deployment"): _of_replicas,
     ("apps/v1", "StatefulSet"): _of_replicas,
 }
-"""What can be wrapped without saying where its pods are. Counts are what AppWrapper makes of them, not what the kinds'
-own integrations do: hosts and submitters of Ray are not seen."""
+"""Kinds that can be wrapped without naming the places of their pods. Counts are those of AppWrapper, not those of
+the kinds' own integrations: hosts and submitters of Ray are not counted."""
 
 
 def _as_injected(info: PodSetInfo) -> JsonObject:

@@ -336,7 +336,7 @@ def _has_finalizer(pod: JsonObject) -> bool:
 
 
 def _oldest_first(pods: Iterable[JsonObject]) -> list[JsonObject]:
-    """Those first that are to stay: with their finalizer, started, and older."""
+    """Sort pods so that the first may stay: with their finalizer, started, and older."""
     return sorted(pods, key=lambda pod: (not _has_finalizer(pod), is_gated(pod), _created_at(pod)))
 
 

@@ -16,7 +16,7 @@ from clusters.jobs.framework.pod_set_info import PodSetInfo
 _SUBMITTER: Final = "submitter"
 _CONTAINER: Final = "ray-job-submitter"
 _RESOURCES: Final = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
-"""What KubeRay gives the pod that submits, unless the job has a template for it."""
+"""KubeRay's requests of the pod that submits, unless the job has a template for it."""
 
 
 class RayJob(RayJobKind):

@@ -263,7 +263,7 @@ def _containers(replicated: JsonObject, name: str) -> list[JsonObject]:
 
 
 def _initialize(replicated: JsonObject, job: JsonObject) -> None:
-    """What fetches data and model: one pod, told where from."""
+    """Set up the step that fetches data and model: one pod with their addresses."""
     step = _step_of(replicated)
     if step not in _INITIALIZERS:
         return
@@ -279,7 +279,7 @@ def _initialize(replicated: JsonObject, job: JsonObject) -> None:
 
 
 def _train(replicated: JsonObject, job: JsonObject, policy: JsonObject | None) -> None:
-    """What trains, as the job wants it; with MPI the nodes get environment and resources too."""
+    """Set up the step that trains as the job asks; with MPI the nodes get environment and resources too."""
     trainer = dig(job, "spec", "trainer") or {}
     is_node = _launcher_is_node(policy) and replicated["name"] == _NODE
     if _is_trainer(replicated):

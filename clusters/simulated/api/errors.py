@@ -48,7 +48,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def forbidden(plural: str, name: str, why: str) -> ApiError:
-    """What an admission plugin refuses."""
+    """Return the error for a refusal by an admission plugin."""
     return ApiError(403, "Forbidden", f'{plural} "{name}" is forbidden: {why}', _details(plural, name))
 
 

@@ -194,7 +194,7 @@ class Application:
             gone.cancel()
 
     async def _log(self, asked: LogRequest) -> AsyncIterator[bytes]:
-        """What there is, then what comes until the container ends."""
+        """Yield the log so far, then new lines until the container ends."""
         with self._lock:
             lines, running = self._logs.recent(asked)
         text = b"".join(line.encoded(timestamp=asked.timestamps) for line in lines)
@@ -279,7 +279,7 @@ class WatchStream:
         return b"".join(_line("ADDED", item) for item in items if self._watch.matches(item))
 
     def _event(self, change: Change) -> bytes | None:
-        """What the change is to this watch: an object that begins or ceases to match is added or deleted."""
+        """Return the change as an event of this watch: an object that begins or ceases to match is added or deleted."""
         if self._watch.namespace and namespace_of(change.object) != self._watch.namespace:
             return None
         before = change.previous is not None and self._watch.matches(change.previous)

@@ -1,4 +1,4 @@
-"""Who owns which field: server-side apply and what other writes do to its book-keeping."""
+"""Ownership of fields: server-side apply, and the changes of other writes to its book-keeping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has in common, read from its JSON form."""
+"""The common fields of Kubernetes objects, read from their JSON form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request of the Kubernetes API asks for, read from its path and query."""
+"""The parts of a request to the Kubernetes API, read from its path and query."""
 
 from __future__ import annotations
 

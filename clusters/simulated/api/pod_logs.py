@@ -1,4 +1,4 @@
-"""What containers print: the start of their command, how far they are, and their end. Nothing is stored.
+"""The output of containers: the start of their command, their progress, and their end. Nothing is stored.
 
 The lines follow from the pod and the time alone, so that asking twice answers the same.
 """
@@ -42,7 +42,7 @@ class Line:
     text: str
 
     def encoded(self, *, timestamp: bool) -> bytes:
-        """As the log endpoint sends it."""
+        """Encode the line as the log endpoint sends it."""
         moment = datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
         return f"{moment} {self.text}\n".encode() if timestamp else f"{self.text}\n".encode()
 

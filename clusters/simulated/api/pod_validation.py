@@ -1,4 +1,4 @@
-"""What Kubernetes refuses of a pod's spec, wherever it stands."""
+"""Kubernetes' validation of a pod's spec, in pods and in templates."""
 
 from __future__ import annotations
 

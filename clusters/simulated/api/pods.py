@@ -136,7 +136,7 @@ def selection_refusal(pod: JsonObject, node: JsonObject) -> str:
 
 
 class NodeUsage:
-    """What the bound, unfinished pods of each node request; follows the store."""
+    """The requests of the bound, unfinished pods on each node; follows the store."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store

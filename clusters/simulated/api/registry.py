@@ -185,7 +185,7 @@ class Registry:
         return self._mark_deleted(resource, live, finalizers, grace)
 
     def remove(self, resource: Resource, item: JsonObject) -> None:
-        """What a kubelet or controller does when nothing keeps the object: it goes, or waits for its finalizers."""
+        """Delete an object as a kubelet or controller does: at once, or after its finalizers."""
         namespace, name = namespace_of(item), name_of(item)
         live = self.store.get(resource.plural, namespace, name)
         if live is None or uid_of(live) != uid_of(item):

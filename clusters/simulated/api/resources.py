@@ -119,7 +119,7 @@ def find(group: str, version: str, plural: str) -> Resource | None:
 
 
 def crd_name(resource: Resource) -> str:
-    """What the CustomResourceDefinition of a custom resource is called."""
+    """Return the name of a custom resource's CustomResourceDefinition."""
     return f"{resource.plural}.{resource.group}"
 
 

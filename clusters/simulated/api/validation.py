@@ -1,4 +1,4 @@
-"""What Kubernetes fills in and refuses, for the kinds that are served, as far as a scheduler can run into it."""
+"""Kubernetes' defaults and validation for the served kinds, as far as a scheduler depends on them."""
 
 from __future__ import annotations
 

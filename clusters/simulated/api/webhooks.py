@@ -1,7 +1,8 @@
-"""Admission webhooks as the API server calls them: which are asked, what they may change, what holds without an answer.
+"""Admission webhooks as the API server calls them: their matching, the patches that they may make, their failure
+policies.
 
-They are asked about creations and edits of whole objects. A webhook is reached by its `url`; there is nobody here who
-would resolve a Service.
+They are called for creations and edits of whole objects. A webhook is reached by its `url`; no Service is resolved
+here.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class RefusedByWebhook(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What somebody wants to do. `old` is None on creation."""
+    """A request to change an object. `old` is None on creation."""
 
     operation: str
     resource: Resource
@@ -124,7 +125,7 @@ class AdmissionWebhooks:
         return dict(response)
 
     def _pool(self, bundle: str) -> urllib3.PoolManager:
-        """Connections to whoever the bundle vouches for."""
+        """Return connections to servers whose certificates the bundle verifies."""
         if bundle not in self._pools:
             authorities = base64.b64decode(bundle).decode() or None
             context = ssl.create_default_context(cadata=authorities)

@@ -19,7 +19,7 @@ from scheduling.model.times import parse_rfc3339
 
 _MANAGER = "kube-controller-manager"
 _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
-"""Of minutes, hours, days of the month, months and days of the week, of which 0 and 7 are Sunday."""
+"""The bounds of minutes, hours, days of the month, months and days of the week, of which 0 and 7 are Sunday."""
 _MAX_DAYS = 366
 
 
@@ -71,7 +71,7 @@ class CronJobController:
         self._environment.create("jobs", job, _MANAGER)
 
     def _forget(self, cron_job: JsonObject, jobs: list[JsonObject]) -> None:
-        """Of Jobs that have ended only the newest are kept."""
+        """Delete all but the newest of the Jobs that have ended."""
         for kind, field, default in (
             ("Complete", "successfulJobsHistoryLimit", 3),
             ("Failed", "failedJobsHistoryLimit", 1),

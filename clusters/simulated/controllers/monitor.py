@@ -47,7 +47,7 @@ _WARM_UP_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ContainerUse:
-    """What one container uses of one device. Memory in MiB, utilization in percent of the device's cores."""
+    """The use of one device by one container. Memory in MiB, utilization in percent of the device's cores."""
 
     labels: tuple[str, ...]
     uuid: str

@@ -71,7 +71,7 @@ class NodeController:
 
 
 def collect_pod(environment: Environment, pod: JsonObject, why: str) -> None:
-    """What Kubernetes' pod garbage collector does with a pod that no kubelet will end: it fails, and goes."""
+    """Fail and delete a pod that no kubelet will end, as Kubernetes' pod garbage collector does."""
     if not is_finished(pod):
         entry = pod_condition("DisruptionTarget", True, environment.now(), "DeletionByPodGC", why)
         conditions = with_pod_condition(pod, entry)
@@ -122,7 +122,7 @@ class NamespaceController:
 
 
 class GarbageCollector:
-    """What is owned goes with its owner; deletions in the foreground or as orphans are brought to their end."""
+    """Deletes owned objects with their owner, and finishes deletions in the foreground or with orphans."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment

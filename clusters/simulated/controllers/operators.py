@@ -111,7 +111,7 @@ class OperatedJobController:
                     self._environment.create("pods", pod, self._manager)
 
     def _remove_others(self, job: JsonObject, sites: list[TemplateSite], pods: list[JsonObject]) -> None:
-        """Those that a smaller job wants no more."""
+        """Delete the pods that a smaller job no longer needs."""
         wanted = {name for site in sites for name in _pod_names(job, site)}
         for pod in pods:
             if name_of(pod) not in wanted and is_active(pod):
@@ -135,7 +135,7 @@ def _pod_names(job: JsonObject, site: TemplateSite) -> list[str]:
 
 
 def _injected(content: JsonObject) -> list[JsonObject]:
-    """What a wrapper merges into the templates of the wrapped objects, per pod set."""
+    """Return the fields that a wrapper merges into the templates of the wrapped objects, per pod set."""
     components = (content.get("spec") or {}).get("components") or ()
     return [info for component in components for info in component.get("podSetInfos") or ()]
 

@@ -1,4 +1,4 @@
-"""What Kubernetes' admission does to new pods: RuntimeClasses add their overhead, LimitRanges defaults and bounds."""
+"""Kubernetes' admission of new pods: RuntimeClasses add their overhead, LimitRanges defaults and bounds."""
 
 from __future__ import annotations
 

@@ -2375,8 +2375,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a container of a pod has printed, in the cluster's words where there is nothing; at most 8 MiB
-         * @description What a container of a pod has printed, in the cluster's words where there is nothing; at most 8 MiB.
+         * Return the log of a pod's container, or the cluster's message if there is none; at most 8 MiB
+         * @description Return the log of a pod's container, or the cluster's message if there is none; at most 8 MiB.
          */
         get: operations["workloads_pods_log_retrieve"];
         put?: never;
@@ -2694,7 +2694,7 @@ export interface components {
          * @enum {string}
          */
         AllocationSourceEnum: "decided" | "external";
-        /** @description What became of one object. */
+        /** @description The result for one object of an apply. */
         AppliedObject: {
             kind: string;
             /** @description Empty for kinds that have none. */
@@ -2710,7 +2710,7 @@ export interface components {
          * @enum {string}
          */
         AppliedObjectOutcomeEnum: "created" | "configured" | "unchanged" | "pruned";
-        /** @description What an apply did, or would do. */
+        /** @description The result of an apply, or of its dry run. */
         ApplyResult: {
             dry_run: boolean;
             objects: components["schemas"]["AppliedObject"][];
