@@ -178,7 +178,7 @@ def check_oidc(
     if issuer and "openid" not in scopes:
         raise _bad("OIDC_SCOPES", ",".join(scopes), "a list with openid in it")
     if not issuer and not local_login:
-        raise ImproperlyConfigured("LOCAL_LOGIN is false and OIDC_ISSUER is not set: nobody could log in.")
+        raise ImproperlyConfigured("LOCAL_LOGIN is false and OIDC_ISSUER is not set: no user could log in.")
 
 
 def database(name: str, *, lenient: bool = False) -> dict[str, Any]:

@@ -21,7 +21,7 @@ PODMAN_NEEDS = {
     "podman": "podman", "runc": "runc", "iptables": "iptables", "/usr/lib/podman/netavark": "netavark",
     "/usr/lib/podman/aardvark-dns": "aardvark-dns",
 }  # fmt: skip
-# crun refuses machines with both versions of cgroups, and nobody here may raise limits beyond their own.
+# crun refuses machines with both versions of cgroups, and no process here may raise limits beyond its own.
 PODMAN_CONFIGURATION = """\
 [engine]
 runtime = "runc"

@@ -271,7 +271,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 
 def test_no_process_starts_with_a_secret_as_it_is_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S15; that a refused value stops a process: tests/kueueweb/test_settings.py."""
+    """A refused value stops a process: tests/kueueweb/test_settings.py."""
     shipped = objects("Secret")[0]["stringData"]
     assert set(shipped) == set(READERS)
     for name, value in shipped.items():

@@ -32,7 +32,7 @@ class AuditRecordSerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
-    username = serializers.CharField(help_text="Empty: nobody was logged in, or a process acted by itself.")
+    username = serializers.CharField(help_text="Empty for a request without a login, and for a process of ours.")
     credential = serializers.CharField(help_text="`session`, `password`, or `token` and its name.")
     process = serializers.CharField(help_text="Which process wrote it, with which account of the database.")
     address = serializers.CharField()

@@ -69,7 +69,7 @@ def finish(request: HttpRequest) -> HttpResponse:
 
 def _provider(request: HttpRequest) -> Provider:
     if not settings.OIDC_ISSUER:
-        raise Http404("Nobody logs in by an OpenID Connect provider here: OIDC_ISSUER is not set.")
+        raise Http404("No OpenID Connect provider is configured: OIDC_ISSUER is not set.")
     page: Any = request  # of Django; the throttle asks for its address only
     if not _Throttle().allow_request(page, page):
         raise LoginRefused(Refusal.THROTTLED, "too many logins from this address")

@@ -128,7 +128,7 @@ class TokenListView(GenericAPIView[TokenDetails]):
 
     def get_queryset(self) -> QuerySet[TokenDetails, Any]:
         """Return the valid tokens, the newest first."""
-        if not self.request.user.is_authenticated:  # the schema is made for nobody
+        if not self.request.user.is_authenticated:  # the schema is made without a user
             return TokenDetails.objects.none()
         return tokens_of(self.request.user, timezone.now())
 

@@ -213,7 +213,7 @@ def no_check(reading: Reading) -> None:
     """Default check of a kind whose fields do not depend on each other."""
 
 
-def nobody(cluster: Cluster, name: str) -> str:
+def no_users(cluster: Cluster, name: str) -> str:
     """Default for a kind whose objects are not referenced."""
     return ""
 
@@ -232,7 +232,7 @@ class Kind(ManifestKind):
     """The rules that join several fields."""
     complete: Callable[[ObjectMeta], ObjectMeta] = lambda meta: meta
     """The function that adds to the metadata what an API server would."""
-    users: Callable[[Cluster, str], str] = nobody
+    users: Callable[[Cluster, str], str] = no_users
     """A message that names the users of an object; empty if it may be deleted."""
     is_used: Callable[[], Q] | None = None
     """The same as a condition of a query for the rows of the kind; None: nothing ever uses one."""

@@ -159,7 +159,7 @@ def shown_telemetry_urls(cluster: Cluster) -> list[str]:
 
 def settings_version(cluster: Cluster) -> str:
     """Return a version of the cluster's settings, which changes with each of them."""
-    # Keyed, so that nobody can try passwords against the word.
+    # Keyed, so that passwords cannot be tried against the word.
     urls = salted_hmac("telemetry_urls", json.dumps(cluster.telemetry_urls)).hexdigest()
     settings = (cluster.mode, cluster.serves_kueue_objects, cluster.device_binding, cluster.accepts_workloads_from)
     return content_version((*settings, cluster.placement, urls))

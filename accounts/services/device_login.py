@@ -106,7 +106,7 @@ def fetch(device_code: str) -> tuple[User, DeviceRequest]:
         raise AccessDenied("The login was refused in the browser.")
     if request.user_id is None:
         _require_patience(key)
-        raise AuthorizationPending(f"Nobody has confirmed {request.user_code} yet.")
+        raise AuthorizationPending(f"{request.user_code} is not confirmed yet.")
     if not cache.delete(f"device-{key}"):
         raise ExpiredToken("The code was used already. Log in again.")  # two asked at once
     user = User.objects.filter(pk=request.user_id, is_active=True).first()

@@ -61,7 +61,7 @@ def follow_multikueue(
 ) -> None:
     """Bring a manager's workloads and their copies one step nearer to each other. One process at a time does."""
     if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
-        return  # somebody else decides or pushes there
+        return  # another scheduler decides or pushes there
     with alone(Work.MULTIKUEUE, manager.pk) as mine:
         if not mine:
             return

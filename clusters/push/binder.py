@@ -159,7 +159,7 @@ class Binder:
         hami |= webhook_annotations(placement, self._vendors, pod)
         theirs = owned_annotations(pod["metadata"].get("annotations") or {}, self._vendors)
         patch = placed_pod(pod, workload, replica, hami)
-        # The node's device plugin trusts these annotations, so values that somebody else wrote are removed.
+        # The node's device plugin trusts these annotations, so values of other writers are removed.
         patch["metadata"]["annotations"] |= {key: None for key in theirs if key not in (*hami, BIND_PHASE, BIND_TIME)}
         if self._is_pinned(pod) and hami:
             return self._pin(pod, patch, ungated_pod(pod, admission, node), placement)

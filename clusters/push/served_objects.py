@@ -120,7 +120,7 @@ class ServedObjects:
             return
         read = read_object(kind, stored, resource.api_version.rpartition("/")[2])
         note(entry, read)
-        # What the server has made of it by defaults is followed by the row, as an edit of nobody's.
+        # The row follows the server's defaults, as an edit without an author.
         entry.agreed = row.side.content
         self._agree(entry, row)
 

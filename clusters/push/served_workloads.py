@@ -171,7 +171,7 @@ class ServedWorkloads:
             there = self._client.get(self._resource, entry.namespace, entry.name) if error.conflict else None
             if there is None:
                 raise
-            # Somebody was first, or Kueue left it: it is this workload's, and says what its row says from now on.
+            # Another client made it first, or Kueue left it: it becomes this workload's object and follows its row.
             stored = there
         else:
             self._tell_owner(entry, owner)

@@ -621,7 +621,7 @@ class _Sweep:
             pods_stopped_at__isnull=True,
             pushed_sequence__gte=F("push_sequence"),
         ).exclude(status=WorkloadStatus.FINISHED)
-        # A pod without a node runs nowhere, whoever made it and whatever keeps it from a node: it holds nothing.
+        # A pod without a node runs nowhere, so it holds nothing.
         placed = [pod for pod in pods if pod["spec"].get("nodeName")]
         alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in placed if not is_kept_ended(pod)}
         rows = [

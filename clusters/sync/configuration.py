@@ -61,7 +61,7 @@ class ConfigurationSync:
         gone = set(found.gone)
         if found.listed:
             gone |= self._not_listed(found.objects.keys())
-            self._known = {}  # rows that somebody has changed meanwhile follow the cluster again
+            self._known = {}  # rows that a user has changed meanwhile follow the cluster again
         self._remove(gone, now)
         self._store(list(self._read(found.objects.values())), now)
         if self._kind.name == "AdmissionCheck" and self._cluster.is_mirrored:

@@ -113,7 +113,7 @@ class PodGroupSync(JobSync):
             grouped[key].append(read)
             submitters[key].add(submitter_of(self._cluster.name, pod))
         for key, submissions in grouped.items():
-            # A group of several users is nobody's.
+            # A group of several users has no owner.
             self._submit_together(submissions, submitters[key].pop() if len(submitters[key]) == 1 else "")
 
     def _forget_namesakes(self, pods: Sequence[JsonObject]) -> None:

@@ -58,7 +58,7 @@ def _is_news(entry: ServedObject, obj: JsonObject) -> bool:
 def writer_of(entry: ServedObject | None) -> str:
     """Return the user who is named as the last editor of the row."""
     program = entry.edited_by if entry is not None else ""
-    return f"{program or 'somebody'} in the cluster"[:_MAX_WRITER]
+    return f"{program or 'a client'} in the cluster"[:_MAX_WRITER]
 
 
 def tell_loser(cluster: Cluster, entry: ServedObject, message: str) -> None:

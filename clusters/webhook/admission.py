@@ -175,14 +175,14 @@ class Admission:
         standing = self._surroundings.standing(kind, request.object)
         if standing is Standing.ADMITTED or (standing is Standing.UNKNOWN and not is_managed(request.object, context)):
             return ALLOWED
-        rule = "is changed when the workload is admitted, and by nobody else. Leave it as it is"
+        rule = "is changed only when the workload is admitted. Leave it as it is"
         return refused_fields(request, [forbidden(".".join(kind.suspend_path), rule)])
 
     def _guard_gates(self, request: AdmissionRequest) -> Verdict:
         gone = _our_gates(request.old) - _our_gates(request.object)
         if not gone or not (queue_name_of(request.old) or _is_placed_by_us(request.old)):
             return ALLOWED
-        rule = f"{', '.join(sorted(gone))}: removed when the workload is admitted, and by nobody else. Leave it there"
+        rule = f"{', '.join(sorted(gone))}: removed only when the workload is admitted. Leave it there"
         return refused_fields(request, [forbidden("spec.schedulingGates", rule)])
 
 

@@ -49,7 +49,7 @@ def examples() -> Mapping[tuple[str, str], Mapping[str, Any]]:
 
 TAGS: Final[Mapping[str, str]] = {
     "admission-checks": "What has to agree before a workload is admitted (Kueue's AdmissionCheck).",
-    "audit": "Who did what, when and from where. Nobody can edit it.",
+    "audit": "The audit log: users, actions, times and addresses. It cannot be edited.",
     "auth": "Tokens: by password, or by a device code that a person confirms in the browser.",
     "cluster-overviews": "Every cluster at a glance.",
     "cluster-queues": "Quotas by flavor and resource, and how they are used (Kueue's ClusterQueue).",

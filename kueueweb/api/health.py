@@ -13,7 +13,7 @@ from accounts.redis_client import redis_client
 
 def readiness() -> dict[str, str | dict[str, str]]:
     """Return the state of the database and Redis, "ok" or the name of the error, and that of the other processes."""
-    close_old_connections()  # outside a request nobody else does
+    close_old_connections()  # Django closes them only at the end of a request
     database, redis = _database(), _redis()
     return {"database": database, "redis": redis, "roles": _roles() if database == redis == "ok" else {}}
 

@@ -41,9 +41,9 @@ class ErrorSerializer(serializers.Serializer[Any]):
 
 _ERRORS: Final = {
     400: "The request is malformed, or what it asks for breaks a rule; `errors` says where.",
-    401: "Nobody is logged in.",
+    401: "The request has no valid credentials.",
     403: "This account may not do that.",
-    404: "There is no such object, or it belongs to somebody else.",
+    404: "There is no such object, or the user may not see it.",
     405: "The address does not take this method.",
     409: "The object's state does not allow it.",
     413: "The body is too large.",

@@ -37,7 +37,7 @@ def state_directory(project: Path) -> Path:
     directory.mkdir(mode=0o711, exist_ok=True)
     status = directory.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise PermissionError(f"{directory} belongs to someone else; remove it, or set TMPDIR to another folder.")
+        raise PermissionError(f"{directory} belongs to another user; remove it, or set TMPDIR to another folder.")
     directory.chmod(0o711)
     return directory
 

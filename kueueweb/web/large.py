@@ -110,5 +110,5 @@ def _make_pool() -> ProcessPoolExecutor:
 def _begin(parent: int) -> None:
     """End with the process that asks, and only with it."""
     die_with_parent(parent, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for whoever asks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the parent
     os.nice(_NICENESS)

@@ -69,7 +69,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         try:
             held = delete_object(obj.cluster, kind, obj.name, _namespace_of(obj), actor=request.user.get_username())
         except NotFound:
-            return  # somebody else was quicker
+            return  # another user was quicker
         if held:
             messages.warning(request, f"{obj} goes when nothing holds it any more; now {held}.")
 

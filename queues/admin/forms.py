@@ -162,7 +162,7 @@ class ConfigurationForm(AnyModelForm):
             if (there or None) != (here or None):
                 label = self.fields[name].label or name.replace("_", " ").capitalize()
                 differences.append(f"{label} is {json.dumps(there)} now and {json.dumps(here)} on this page")
-        by_whom = self.instance.changed_by or "Somebody"
+        by_whom = self.instance.changed_by or "Another user"
         return (
             f"{by_whom} changed {self.instance} after this page was opened; nothing was stored. "
             f"{'; '.join(differences) or 'It is what this page says'}. Open the page anew, and make your change there."

@@ -83,7 +83,7 @@ class NodeQuotaSerializer(Shape):
 
 
 class PriorityWeightsSerializer(Shape):
-    """What each factor of a multifactor priority counts. Factors are between 0 and 1, unless they are `unscaled`."""
+    """The weight of each factor of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`."""
 
     age = serializers.IntegerField(required=False, min_value=0, help_text="How long it waits, of max_age_seconds.")
     fair_share = serializers.IntegerField(required=False, min_value=0, help_text="Fair Tree, by use and weights.")

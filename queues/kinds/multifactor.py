@@ -21,11 +21,11 @@ _MAX_RESOURCES: Final = 64
 _UNSCALED: Final = [Unscaled.PARTITION, Unscaled.QOS, Unscaled.RESOURCES]
 
 Weights = dict[str, Any]
-"""As in our JSON; what is not set is left out."""
+"""Write the factors as in our JSON, without those that are not set."""
 
 
 class MultifactorWeights(AnnotationType):
-    """What each factor counts; {} leaves the order to Kueue."""
+    """The weight of each factor; {} leaves the order to Kueue."""
 
     @property
     def default(self) -> Weights:

@@ -48,7 +48,7 @@ class LeaderSerializer(serializers.Serializer[Any]):
     """The process that decides."""
 
     alive = serializers.BooleanField(help_text="Whether it renewed its lease in the last 15 seconds.")
-    holder = serializers.CharField(allow_blank=True, help_text="Empty: nobody has led yet.")
+    holder = serializers.CharField(allow_blank=True, help_text="Empty before the first leader.")
     epoch = serializers.IntegerField(help_text="Goes up with each change of the leader.")
     acquired_at = serializers.DateTimeField(allow_null=True, help_text="When this epoch began.")
     renewed_at = serializers.DateTimeField(allow_null=True)
@@ -78,7 +78,7 @@ class PushSerializer(BacklogSerializer):
     refused = serializers.IntegerField(help_text="Workloads whose last decision the cluster refused.")
     held_off_by = serializers.CharField(
         allow_blank=True,
-        help_text="Who keeps us from telling the cluster anything: a Kueue, or another kueueweb. Empty: nobody.",
+        help_text="The scheduler that keeps us from writing to the cluster: a Kueue, or another kueueweb. Empty: none.",
     )
 
 

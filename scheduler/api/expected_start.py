@@ -81,7 +81,7 @@ def expected_start(cluster: Cluster, found: Explanation, now: datetime) -> Expec
     if cluster.is_mirrored:
         return _none(NoEstimate.DECIDED_ELSEWHERE, None, ahead)
     if found.state is WaitState.FITS_NOW and ahead == 0:
-        basis = "Quota and devices for it are free now, and nobody is ahead of it."
+        basis = "Quota and devices for it are free now, and no workload is ahead of it."
         return ExpectedStart(now, 0, "", basis, _seconds(WINDOW), None, 0)
     admitted, window = _admitted(cluster, found.cluster_queue, now)
     if admitted == 0:

@@ -130,7 +130,7 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
     remedy = serializers.CharField(allow_blank=True, help_text="What would let it start.")
     cluster_queue = serializers.CharField(allow_blank=True)
-    strict = serializers.BooleanField(help_text="Nobody in its ClusterQueue may pass those ahead (StrictFIFO).")
+    strict = serializers.BooleanField(help_text="No workload of its ClusterQueue may pass the ones ahead (StrictFIFO).")
     position = serializers.IntegerField(help_text="From 1 in its ClusterQueue; 0: it is in no queue.")
     waiting = serializers.IntegerField(help_text="In its ClusterQueue, itself included.")
     ahead = WaitingSerializer(many=True, help_text="The first of those before it in its ClusterQueue.")

@@ -390,7 +390,7 @@ class Cycle:
             if entry.reason in _FOR_ROOM or (
                 reason is RequeueReason.NO_CANDIDATES
                 and (state.places_by_room or (state.has_devices and info.asks_for_devices))
-            ):  # without a place for the pods nobody is preempted for quota either
+            ):  # without a place for the pods no workload is preempted for quota either
                 state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:
                 self._set_equals_inadmissible(entry)

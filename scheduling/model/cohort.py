@@ -48,7 +48,7 @@ DEFAULT_MAX_AGE_SECONDS = 7 * 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class PriorityWeights:
-    """What each factor between 0 and 1 counts. `favor_small`: the smaller the job, the larger its size factor;
+    """The weight of each factor between 0 and 1. `favor_small`: the smaller the job, the larger its size factor;
     `relative_to_time`: its size is what it asks for per minute of its time limit."""
 
     age: float = 0.0

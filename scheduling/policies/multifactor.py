@@ -18,7 +18,7 @@ MAX_PRIORITY = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class ClusterSize:
-    """What the factors are parts of. `resources` are the totals that the resource weights refer to."""
+    """The totals that the factors are parts of. `resources` are the totals that the resource weights refer to."""
 
     nodes: float = 0
     cpus: float = 0

@@ -28,7 +28,8 @@ _CPU: Final = "cpu"
 
 @dataclass(slots=True)
 class _Tree:
-    """What the factors of a cohort tree refer to, as of the last calculation. `fair_shares`: LocalQueue -> factor."""
+    """The values that the factors of a cohort tree refer to, as of the last calculation. `fair_shares`: LocalQueue
+    -> factor."""
 
     size: ClusterSize
     fair_shares: dict[str, float] = field(default_factory=dict)

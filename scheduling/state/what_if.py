@@ -1,4 +1,4 @@
-"""What-if on the live usage: remove workloads for a moment and restore them exactly."""
+"""Trials on the live usage: remove workloads for a moment and restore them exactly."""
 
 from __future__ import annotations
 

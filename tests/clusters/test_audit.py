@@ -117,7 +117,7 @@ def test_a_broken_rule_is_seen_and_put_right_where_that_is_safe(
 
 
 def test_a_workload_whose_job_and_pods_are_gone_ends(system: System) -> None:
-    """J1, of rows that an older version left behind."""
+    """Rows that an older version left behind are found too."""
     system.apply(deployment(1))
     for _ in range(2):
         system.turn()

@@ -44,7 +44,7 @@ def test_every_error_has_an_example() -> None:
 
 
 def test_examples_have_the_shape_that_the_schema_asks_for_and_promises() -> None:
-    """A19. `tests/kueueweb/api/test_examples.py` sends them."""
+    """`tests/kueueweb/api/test_examples.py` sends them."""
     document = json.loads(json.dumps(schema(), default=str))
     for (method, path), example in examples().items():
         operation = document["paths"][path][method]

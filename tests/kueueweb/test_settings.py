@@ -67,7 +67,7 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
         ("OIDC_ISSUER", "https://login.company.org", "OIDC_CLIENT_ID is not"),
         ("OIDC_CLIENT_SECRET", "change-me", "OIDC_CLIENT_SECRET is a placeholder"),
         ("OIDC_GROUP_ROLES", "ops=admin", "OIDC_ISSUER is not"),
-        ("LOCAL_LOGIN", "false", "nobody could log in"),
+        ("LOCAL_LOGIN", "false", "no user could log in"),
         ("WEBHOOK_TRUSTED_USERS", "system:masters", "accounts of ours, such as"),
         ("WEBHOOK_TRUSTED_USERS", "kueueweb,system:serviceaccount:kueueweb:*", "accounts of ours, such as"),
         ("WEBHOOK_TRUSTED_USERS", "system:serviceaccount:kube-system:job-controller", "accounts of ours, such as"),

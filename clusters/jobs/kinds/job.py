@@ -123,7 +123,7 @@ class BatchJob(JobKind):
     def status_before_change(self, job: JsonObject) -> JsonObject | None:
         started = bool(dig(job, "status", "startTime"))
         if dig(job, *self.managed_by_path) == MULTIKUEUE_CONTROLLER and (started or self.is_active(job)):
-            # Its status is a copy of one that another cluster had: nobody but us would say that it is suspended.
+            # Its status is a copy from another cluster: no controller here would report that it is suspended.
             return {"startTime": None, "active": 0, "ready": 0, "terminating": 0, "conditions": [_SUSPENDED]}
         return {"startTime": None} if started else None
 

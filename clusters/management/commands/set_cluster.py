@@ -54,7 +54,7 @@ class Command(BaseCommand):
             "--accept-workloads-from",
             nargs="*",
             metavar="CLUSTER",
-            help="the clusters whose MultiKueue may run workloads here, all of them; none: nobody's",
+            help="the clusters whose MultiKueue may run workloads here, all of them; none: no cluster",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -29,7 +29,7 @@ _PORT = 8082
 class Command(BaseCommand):
     """Runs until SIGINT or SIGTERM."""
 
-    help = "Serve Kueue's visibility API of a cluster over TLS to its API server, and to nobody else."
+    help = "Serve Kueue's visibility API of a cluster over TLS, to its API server only."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")

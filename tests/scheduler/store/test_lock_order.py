@@ -172,7 +172,7 @@ def test_two_who_write_the_configuration_take_their_turns(name: str) -> None:
 
 
 def test_engine_and_watcher_at_once_never_wait_for_each_other(cluster: Cluster) -> None:
-    """J11, with both at work: cards come and go, slices of others move, while workloads are admitted and end."""
+    """Both transactions at work: devices come and go, slices of others move, while workloads are admitted and end."""
     stopped = threading.Event()
     turns = [0]
 

@@ -165,7 +165,7 @@ def fail_without_undo(builder: Builder, name: str, host: str) -> CycleResult:
 
 
 def test_t73_devices_that_a_failed_nodes_pods_leave_are_free_after_the_cycle() -> None:
-    """K5, for devices: the node is Ready again already, and another workload gets its device in the next cycle only."""
+    """The node is Ready again already, and another workload gets its device in the next cycle only."""
     builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"))
     pods = [gpus(memory_mib=12_000, topology=REQUIRED_RACK)]
     assert admitted(builder, "w", pods) == {"main": {"a": 1}}

@@ -1,0 +1,98 @@
+"""Rules of docs/style.md that a machine can hold: first words of docstrings, pronouns, codes, commit subjects."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PRODUCT: Final = (
+    "accounts", "client", "clusters", "gpus", "history", "kueueweb", "notifications", "queues", "scheduler",
+    "scheduling", "scripts",
+)  # fmt: skip
+MAX_SUBJECT: Final = 72
+SINCE: Final = "2026-11-26T04:00:00Z"
+"""Subjects of earlier commits are as they are."""
+_FIRST_WORD: Final = re.compile(r"(?:What|That|Those|Whose|As|Of|Who)\b")
+_PRONOUN: Final = re.compile(r"\b(?:somebody|nobody|whoever|someone|anybody)\b", re.IGNORECASE)
+_USER: Final = re.compile(r"[\"`]nobody[\"`]|postgres or nobody")
+"""The account of that name on most machines."""
+_CODE: Final = re.compile(r"(?:\(|, | and |\"\"\")[ADJKLS]\d{1,2}(?:\)|, | and |: |\.\"\"\")")
+# A code in brackets, or at the beginning.
+
+
+def sources(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        yield from (path for path in (ROOT / folder).rglob("*.py") if "migrations" not in path.parts)
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """The docstrings of a file, those of attributes included, with their lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text)), lineno=line):
+                    yield line, text.strip()
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
+        for path in sources(*PRODUCT)
+        for line, text in docstrings(path)
+        if _FIRST_WORD.match(text)
+    ]
+    assert found == []
+
+
+def test_users_and_clients_are_named() -> None:
+    """A help text of a model is exempt: it changes with a migration."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sources(*PRODUCT)
+        if "models" not in path.parts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if _PRONOUN.search(line) and not _USER.search(line)
+    ]
+    assert found == []
+
+
+def test_docstrings_have_no_codes_of_a_tracker() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
+        for path in sources(*PRODUCT, "tests")
+        for line, text in docstrings(path)
+        if path != Path(__file__) and _CODE.search(f'"""{text}"""')
+    ]
+    assert found == []
+
+
+def test_subjects_of_commits_are_short_and_without_codes() -> None:
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("the sources are not a clone")
+    log = subprocess.run(
+        [git, "log", "--no-merges", f"--since={SINCE}", "--format=%s"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert [
+        subject for subject in log if len(subject) > MAX_SUBJECT or re.search(r"\b[A-Z]\d{1,2}\b|issue \d", subject)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [("(S12)", True), ("J2: pods wait.", True), ("A19.", True), ("The A100 and T27 of the table.", False)],
+)
+def test_a_code_is_told_from_a_device(text: str, wrong: bool) -> None:
+    assert bool(_CODE.search(f'"""{text}"""')) is wrong
