@@ -2729,7 +2729,7 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
-            /** @description Empty: nobody was logged in, or a process acted by itself. */
+            /** @description Empty for a request without a login, and for a process of ours. */
             username: string;
             /** @description `session`, `password`, or `token` and its name. */
             credential: string;
@@ -3496,7 +3496,7 @@ export interface components {
             /** @description What would let it start. */
             remedy: string;
             cluster_queue: string;
-            /** @description Nobody in its ClusterQueue may pass those ahead (StrictFIFO). */
+            /** @description No workload of its ClusterQueue may pass the ones ahead (StrictFIFO). */
             strict: boolean;
             /** @description From 1 in its ClusterQueue; 0: it is in no queue. */
             position: number;
@@ -3541,7 +3541,7 @@ export interface components {
             /** @description What would let it start. */
             remedy: string;
             cluster_queue: string;
-            /** @description Nobody in its ClusterQueue may pass those ahead (StrictFIFO). */
+            /** @description No workload of its ClusterQueue may pass the ones ahead (StrictFIFO). */
             strict: boolean;
             /** @description From 1 in its ClusterQueue; 0: it is in no queue. */
             position: number;
@@ -3776,7 +3776,7 @@ export interface components {
         Leader: {
             /** @description Whether it renewed its lease in the last 15 seconds. */
             alive: boolean;
-            /** @description Empty: nobody has led yet. */
+            /** @description Empty before the first leader. */
             holder: string;
             /** @description Goes up with each change of the leader. */
             epoch: number;
@@ -5476,7 +5476,7 @@ export interface components {
             priority?: number;
             priority_class?: string;
         };
-        /** @description What each factor of a multifactor priority counts. Factors are between 0 and 1, unless they are `unscaled`. */
+        /** @description The weight of each factor of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`. */
         PriorityWeights: {
             /** @description How long it waits, of max_age_seconds. */
             age?: number;
@@ -5499,7 +5499,7 @@ export interface components {
             /** @description Its priority, of the highest. */
             class?: number;
         };
-        /** @description What each factor of a multifactor priority counts. Factors are between 0 and 1, unless they are `unscaled`. */
+        /** @description The weight of each factor of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`. */
         PriorityWeightsRequest: {
             /** @description How long it waits, of max_age_seconds. */
             age?: number;
@@ -5632,7 +5632,7 @@ export interface components {
             oldest_at: string | null;
             /** @description Workloads whose last decision the cluster refused. */
             refused: number;
-            /** @description Who keeps us from telling the cluster anything: a Kueue, or another kueueweb. Empty: nobody. */
+            /** @description The scheduler that keeps us from writing to the cluster: a Kueue, or another kueueweb. Empty: none. */
             held_off_by: string;
         };
         /** @description Decisions that the cluster has not heard of. */
@@ -6862,7 +6862,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6880,7 +6880,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6958,7 +6958,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6976,7 +6976,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7079,7 +7079,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7097,7 +7097,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7255,7 +7255,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7273,7 +7273,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7420,7 +7420,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7438,7 +7438,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7622,7 +7622,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7640,7 +7640,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7723,7 +7723,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7741,7 +7741,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7817,7 +7817,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7835,7 +7835,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7941,7 +7941,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7959,7 +7959,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8035,7 +8035,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8053,7 +8053,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8166,7 +8166,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8184,7 +8184,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8321,7 +8321,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8339,7 +8339,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8431,7 +8431,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8449,7 +8449,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8566,7 +8566,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8584,7 +8584,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8701,7 +8701,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8719,7 +8719,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8802,7 +8802,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8820,7 +8820,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8912,7 +8912,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8930,7 +8930,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9024,7 +9024,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9042,7 +9042,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9180,7 +9180,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9198,7 +9198,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9404,7 +9404,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9422,7 +9422,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9621,7 +9621,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9639,7 +9639,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -9910,7 +9910,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9928,7 +9928,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10205,7 +10205,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10223,7 +10223,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10487,7 +10487,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10505,7 +10505,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10661,7 +10661,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10679,7 +10679,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10788,7 +10788,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10806,7 +10806,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -10942,7 +10942,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10960,7 +10960,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11038,7 +11038,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11056,7 +11056,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11148,7 +11148,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11166,7 +11166,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11345,7 +11345,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11363,7 +11363,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11484,7 +11484,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11502,7 +11502,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11682,7 +11682,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11700,7 +11700,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11841,7 +11841,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11859,7 +11859,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12045,7 +12045,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12063,7 +12063,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12219,7 +12219,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12237,7 +12237,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12346,7 +12346,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12364,7 +12364,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12566,7 +12566,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12584,7 +12584,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12709,7 +12709,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12727,7 +12727,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12821,7 +12821,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12839,7 +12839,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -12904,7 +12904,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12922,7 +12922,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13027,7 +13027,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13045,7 +13045,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13136,7 +13136,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13154,7 +13154,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13256,7 +13256,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13274,7 +13274,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13381,7 +13381,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13399,7 +13399,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13504,7 +13504,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13522,7 +13522,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13587,7 +13587,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13605,7 +13605,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -13804,7 +13804,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13822,7 +13822,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14146,7 +14146,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14164,7 +14164,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14264,7 +14264,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14282,7 +14282,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14373,7 +14373,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14391,7 +14391,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14517,7 +14517,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14535,7 +14535,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14677,7 +14677,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14695,7 +14695,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -14855,7 +14855,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14873,7 +14873,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15038,7 +15038,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15056,7 +15056,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15148,7 +15148,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15166,7 +15166,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15283,7 +15283,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15301,7 +15301,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15443,7 +15443,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15461,7 +15461,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15618,7 +15618,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15636,7 +15636,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15816,7 +15816,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15834,7 +15834,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16078,7 +16078,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16098,7 +16098,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16247,7 +16247,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16267,7 +16267,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16348,7 +16348,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16368,7 +16368,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16628,7 +16628,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16648,7 +16648,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16728,7 +16728,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16748,7 +16748,7 @@ export interface operations {
                     "application/yaml": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16893,7 +16893,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16911,7 +16911,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -16989,7 +16989,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17007,7 +17007,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -17110,7 +17110,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17128,7 +17128,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -17269,7 +17269,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17287,7 +17287,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -17434,7 +17434,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17452,7 +17452,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -17604,7 +17604,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17622,7 +17622,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -17701,7 +17701,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17719,7 +17719,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -17825,7 +17825,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17843,7 +17843,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -17984,7 +17984,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -18002,7 +18002,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -18150,7 +18150,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -18168,7 +18168,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -18319,7 +18319,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -18337,7 +18337,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -18415,7 +18415,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -18433,7 +18433,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -18538,7 +18538,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -18556,7 +18556,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -18697,7 +18697,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -18715,7 +18715,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -18861,7 +18861,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -18879,7 +18879,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -19056,7 +19056,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -19074,7 +19074,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -19465,7 +19465,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -19483,7 +19483,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -19819,7 +19819,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -19837,7 +19837,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -19963,7 +19963,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -19981,7 +19981,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20066,7 +20066,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20084,7 +20084,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20173,7 +20173,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20191,7 +20191,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20290,7 +20290,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20308,7 +20308,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20432,7 +20432,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20450,7 +20450,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20549,7 +20549,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20567,7 +20567,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20675,7 +20675,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20693,7 +20693,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20762,7 +20762,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20780,7 +20780,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -20883,7 +20883,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -20901,7 +20901,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -21030,7 +21030,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -21048,7 +21048,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -21249,7 +21249,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -21267,7 +21267,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -21377,7 +21377,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -21395,7 +21395,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -21489,7 +21489,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -21507,7 +21507,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -21644,7 +21644,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -21662,7 +21662,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -21741,7 +21741,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -21759,7 +21759,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -21864,7 +21864,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -21882,7 +21882,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -22023,7 +22023,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -22041,7 +22041,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -22185,7 +22185,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -22203,7 +22203,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -22360,7 +22360,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -22378,7 +22378,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -22461,7 +22461,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -22479,7 +22479,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -22590,7 +22590,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -22608,7 +22608,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -22749,7 +22749,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -22767,7 +22767,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -22919,7 +22919,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -22937,7 +22937,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -23069,7 +23069,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -23087,7 +23087,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -23256,7 +23256,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -23274,7 +23274,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -23399,7 +23399,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -23417,7 +23417,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -23533,7 +23533,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -23551,7 +23551,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -23661,7 +23661,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -23679,7 +23679,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -23875,7 +23875,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -23893,7 +23893,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -24078,7 +24078,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -24096,7 +24096,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -24253,7 +24253,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -24271,7 +24271,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -24354,7 +24354,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -24372,7 +24372,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -24483,7 +24483,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -24501,7 +24501,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -24643,7 +24643,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -24661,7 +24661,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -24813,7 +24813,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -24831,7 +24831,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -24984,7 +24984,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25002,7 +25002,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -25083,7 +25083,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25101,7 +25101,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -25209,7 +25209,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25227,7 +25227,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -25368,7 +25368,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25386,7 +25386,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -25532,7 +25532,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25550,7 +25550,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -25704,7 +25704,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25722,7 +25722,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -25802,7 +25802,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25820,7 +25820,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -25928,7 +25928,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -25946,7 +25946,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -26087,7 +26087,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -26105,7 +26105,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -26254,7 +26254,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -26272,7 +26272,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -26419,7 +26419,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -26437,7 +26437,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -26518,7 +26518,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -26536,7 +26536,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -26645,7 +26645,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -26663,7 +26663,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -26723,7 +26723,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -26741,7 +26741,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -26876,7 +26876,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -26894,7 +26894,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27030,7 +27030,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27048,7 +27048,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27119,7 +27119,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27137,7 +27137,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27212,7 +27212,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27230,7 +27230,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27303,7 +27303,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27321,7 +27321,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27415,7 +27415,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27433,7 +27433,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27554,7 +27554,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27572,7 +27572,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27657,7 +27657,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27675,7 +27675,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27770,7 +27770,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27788,7 +27788,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -27909,7 +27909,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -27927,7 +27927,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28019,7 +28019,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28037,7 +28037,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28111,7 +28111,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28129,7 +28129,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28217,7 +28217,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28235,7 +28235,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28314,7 +28314,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28332,7 +28332,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28439,7 +28439,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28457,7 +28457,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28598,7 +28598,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28616,7 +28616,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28764,7 +28764,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28782,7 +28782,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -28929,7 +28929,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -28947,7 +28947,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29026,7 +29026,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29044,7 +29044,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29151,7 +29151,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29169,7 +29169,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29252,7 +29252,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29270,7 +29270,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29389,7 +29389,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29407,7 +29407,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29465,7 +29465,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29483,7 +29483,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29604,7 +29604,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29622,7 +29622,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29699,7 +29699,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29717,7 +29717,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29820,7 +29820,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29838,7 +29838,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -29979,7 +29979,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -29997,7 +29997,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -30139,7 +30139,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -30157,7 +30157,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -30394,7 +30394,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -30412,7 +30412,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -30515,7 +30515,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -30533,7 +30533,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -30760,7 +30760,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -30778,7 +30778,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -30971,7 +30971,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -30989,7 +30989,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -31213,7 +31213,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -31231,7 +31231,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -31444,7 +31444,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -31462,7 +31462,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -31584,7 +31584,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -31602,7 +31602,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -31693,7 +31693,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -31711,7 +31711,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -31887,7 +31887,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -31905,7 +31905,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -32012,7 +32012,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -32030,7 +32030,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -32122,7 +32122,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -32140,7 +32140,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -32213,7 +32213,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -32231,7 +32231,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -32416,7 +32416,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -32434,7 +32434,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -32647,7 +32647,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -32665,7 +32665,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -32878,7 +32878,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -32896,7 +32896,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33004,7 +33004,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33022,7 +33022,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33108,7 +33108,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33126,7 +33126,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33278,7 +33278,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33296,7 +33296,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33384,7 +33384,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33402,7 +33402,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33525,7 +33525,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33543,7 +33543,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33667,7 +33667,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33685,7 +33685,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33808,7 +33808,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33826,7 +33826,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -33949,7 +33949,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Nobody is logged in. */
+            /** @description The request has no valid credentials. */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -33967,7 +33967,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description There is no such object, or it belongs to somebody else. */
+            /** @description There is no such object, or the user may not see it. */
             404: {
                 headers: {
                     [name: string]: unknown;
