@@ -1,4 +1,4 @@
-"""What the README says of the product is held by tests. Each claim is quoted, and names those that fail without it.
+"""The claims of the README about the product: each is quoted here with the tests that fail without it.
 
 The README may be worded anew: then the quotation here, and its tests, are looked at anew too.
 """
@@ -12,11 +12,11 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 CLAIMS: Final[dict[str, tuple[str, ...]]] = {
-    "decides which job may start, on whose quota and on which slice of which GPU": (
+    "decides which job starts, on whose quota and on which slice of which GPU": (
         "tests/scheduler/leader/test_engine_devices.py",
         "tests/acceptance/test_device_capacity.py::test_slices_never_exceed_a_device_whatever_happens",
     ),
-    "it pushes that to Kubernetes": (
+    "pushes that to Kubernetes": (
         "tests/clusters/push/test_sweep.py",
         "tests/kubernetes/test_life.py::test_a_job_runs_on_its_slices_to_the_end",
     ),
@@ -32,10 +32,9 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/clusters/manifests/test_get.py::test_what_is_read_applies_unchanged_and_makes_the_same_elsewhere",
         "tests/queues/manifests/test_round_trip.py::test_cluster_queues",
     ),
-    "GPUs are cut into slices by memory and cores as [HAMi]": ("tests/conformance/test_hami.py::test_family",),
-    "in HAMi's own annotations": ("tests/gpus/test_annotations.py", "tests/clusters/push/test_binder.py"),
-    "Quota and placement are one decision: where nodes are known, nothing is admitted whose pods find no node with "
-    "enough left of every resource, cpu alone included": (
+    "GPUs are shared by memory and cores as in [HAMi]": ("tests/conformance/test_hami.py::test_family",),
+    "in HAMi's annotations": ("tests/gpus/test_annotations.py", "tests/clusters/push/test_binder.py"),
+    "Quota and devices are one decision: a job that finds no free devices waits": (
         "tests/clusters/test_placed_pods.py::test_what_no_node_takes_is_not_admitted_and_says_why",
         "tests/scheduling/cycle/test_flavor_placement.py",
     ),
@@ -44,58 +43,56 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/accounts/test_oidc.py::test_groups_give_roles_and_take_them_away",
         "tests/accounts/test_session.py::test_a_browser_logs_in_and_out",
     ),
-    "a job that waits says why, and what it lacks": (
+    "its page says why and what is missing": (
         "tests/scheduling/advice/test_explanation.py",
         "tests/e2e/test_workloads.py::test_a_workload_that_cannot_be_placed_says_what_is_missing",
     ),
-    "60 devices (48 GPUs, four more in MIG mode, eight NPUs), with tenants whose jobs keep arriving": (
+    "a simulated cluster of 60 devices, where tenants submit jobs all the time": (
         "tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",
         "tests/kueueweb/demo/test_jobs.py",
         "tests/e2e/test_gpus.py::test_every_device_of_every_node_is_there",
         "tests/kueueweb/management/test_demo_seed.py::test_tenants_may_submit_in_their_own_namespace_only",
     ),
-    "brings its own PostgreSQL and Valkey where the machine has none": (
+    "starts its own PostgreSQL and Valkey": (
         "tests/kueueweb/embedded/test_postgres.py::test_it_serves_keeps_its_data_and_leaves_nothing",
         "tests/kueueweb/embedded/test_valkey.py",
     ),
     "Ctrl-C stops everything": ("tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",),
-    "runs all tests on a real PostgreSQL, Valkey, Celery worker and websocket": (
+    "runs all tests on a real PostgreSQL, Valkey, Celery worker, websocket": (
         "tests/acceptance/test_crash.py",
         "tests/kueueweb/test_consumers.py",
         "tests/e2e/test_login.py::test_a_visitor_is_asked_to_log_in",
     ),
-    "Queues and quotas come in as Kueue's YAML, jobs as Kubernetes manifests or as JSON": (
+    "Queues come in as Kueue's YAML, jobs as manifests or JSON": (
         "tests/clusters/management/test_apply_and_get.py::test_a_file_is_applied_to_the_default_cluster_which_it_makes",
         "tests/queues/api/test_workload_views.py::test_one_workload",
     ),
-    "which installs alone and talks REST": (
+    "over REST or by the command of [client/]": (
         "tests/client/test_package.py::test_the_client_imports_only_its_own_dependencies",
         "tests/e2e/test_command_line.py::test_from_login_to_a_finished_job",
     ),
-    "in mode *observe* nothing is written to it": (
+    "mode *observe* writes nothing": (
         "tests/clusters/test_modes.py::test_nothing_is_written_to_a_cluster_that_another_scheduler_runs",
     ),
-    "in mode *shadow* the decisions of both are compared": (
+    "mode *shadow* compares both schedulers' decisions": (
         "tests/clusters/test_shadow.py::test_a_difference_is_shown_with_both_reasons",
     ),
     "the way there and back, with running jobs untouched": (
         "tests/clusters/test_switch.py::test_the_switch_and_back_leaves_running_jobs_alone",
     ),
-    "Decisions can be asked for without any cluster or database": (
+    "`manage.py simulate` decides a scenario without a cluster or a database": (
         "tests/scheduler/management/test_simulate.py::test_decisions_over_time",
     ),
-    "leaves out what belongs to the demo and asks for the few values that have no default": (
+    "docker compose -f docker-compose.yml -f deploy/compose.production.yml up --build --detach": (
         "tests/test_compose.py::test_production_leaves_out_the_demo",
     ),
-    "builds the image and runs the compose file's services as containers": (
+    "with `make test-containers` for the image": (
         "tests/containers/test_containers.py::test_every_service_gets_healthy",
         "tests/test_compose.py::test_the_services_of_the_compose_file_work_together",
-    ),
-    "a job is submitted and finishes, also after a restart of each service": (
         "tests/containers/test_containers.py::test_a_submitted_job_finishes",
         "tests/containers/test_containers.py::test_a_restart_is_survived",
     ),
-    "which takes the manifests for Kubernetes as they are": (
+    "which takes the manifests as they are": (
         "tests/kubernetes/test_life.py::test_the_deployment_s_manifests_are_accepted",
     ),
 }
