@@ -21,7 +21,7 @@ async function editQuota(page: Page): Promise<void> {
     .getByRole("textbox", { name: /nominal/i })
     .first();
   await quota.fill("12");
-  await page.getByText("What it would do now").waitFor();
+  await page.getByText("Effects now").waitFor();
 }
 
 async function selectThree(page: Page): Promise<void> {
@@ -50,7 +50,7 @@ export const SCENES: readonly Scene[] = [
     steps: async (page) => {
       await editQuota(page);
       await click("Save")(page);
-      await page.getByText("Somebody changed it meanwhile").waitFor();
+      await page.getByText("The object has changed meanwhile").waitFor();
     },
     errorsExpected: true,
   },

@@ -63,7 +63,7 @@ def test_a_login_through_the_page(server: str, page: Page, log_in: Callable[[str
         page.goto("/device")
         page.get_by_role("textbox", name="Code").fill(shown[1].lower())
         page.get_by_role("button", name="Continue").click()
-        expect(page.get_by_text("It may read what you may read, and change nothing.")).to_be_visible()
+        expect(page.get_by_text("Read-only: sees what you can see.")).to_be_visible()
         expect(page.get_by_text("For 7 days, or until you revoke it.")).to_be_visible()
         page.get_by_role("button", name="Log it in").click()
         expect(page.get_by_text("The command line is logged in")).to_be_visible()

@@ -93,7 +93,7 @@ def test_a_flavor_shows_its_nodes_and_who_has_quota_of_it(page: Page, log_in: Ca
     expect(main.get_by_role("link", name="research", exact=True).first).to_be_visible()
     # What transformations make is measured by what it is made of.
     expect(main).to_contain_text("nvidia.com/total-gpumem")
-    expect(main).not_to_contain_text("More than there is")
+    expect(main).not_to_contain_text("More than the capacity")
 
 
 def test_a_topology_is_a_map_of_its_domains(page: Page, log_in: Callable[[str], None], admin: Api) -> None:

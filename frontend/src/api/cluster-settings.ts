@@ -34,7 +34,7 @@ export function useClusterSettings(name: string) {
       } catch (error) {
         if (!(error instanceof ApiError) || error.status !== 412) throw error;
         throw new Error(
-          t`Somebody changed the settings of this cluster meanwhile, and nothing was set. They are shown as they are now: look at them, then decide again.`,
+          t`The settings of this cluster have changed since you opened them, and nothing was saved. The current values are shown: check them, then save again.`,
         );
       }
     },

@@ -11,7 +11,7 @@ export interface FirstRead {
 
 /**
  * While nothing could be read, the last refusal stays until there is an answer: a query that asks again every few seconds
- * is "pending" at each try, and its panel would go back and forth between a placeholder and the error (D8).
+ * is "pending" at each try, and its panel would go back and forth between a placeholder and the error.
  */
 export function useFirstRead({ data, error }: UseQueryResult<unknown>): FirstRead {
   const last = useRef<Error | null>(null);

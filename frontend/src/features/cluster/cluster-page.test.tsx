@@ -125,7 +125,7 @@ it("says how the scheduler is doing, and what each number means", async () => {
   expect(await row("Held off by")).toContain("kueue-1");
   expect(await row("Watcher")).toContain("Silent");
   expect(await row("Accounting inconsistencies")).toContain("slots: 2");
-  expect(await row("Epoch")).toContain("Goes up with each change of the leader");
+  expect(await row("Epoch")).toContain("Increases with each change of the leader");
 });
 
 it("shows the configuration in full, and lets it be edited", async () => {
@@ -153,7 +153,7 @@ it("sets nothing that somebody else has changed meanwhile", async () => {
   await renderPart(page);
   await userEvent.click(await screen.findByRole("radio", { name: "Bind" }));
   await userEvent.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Set Bind" }));
-  expect(await screen.findByText(/Somebody changed the settings of this cluster meanwhile/)).toBeTruthy();
+  expect(await screen.findByText(/The settings of this cluster have changed/)).toBeTruthy();
   expect(calls.find(({ method }) => method === "PATCH")?.ifMatch).toBe('"1"');
 });
 
@@ -221,7 +221,7 @@ it("saves lists over what was read when typing began, and shows what somebody el
   settings.body = { ...cluster, telemetry_urls: ["http://theirs/metrics"] };
   settings.etag = '"2"';
   await userEvent.click(await screen.findByRole("button", { name: "Save" }));
-  expect(await screen.findByText(/Somebody changed the settings of this cluster meanwhile/)).toBeTruthy();
+  expect(await screen.findByText(/The settings of this cluster have changed/)).toBeTruthy();
   expect(calls.find(({ method }) => method === "PATCH")?.ifMatch).toBe('"1"');
   expect(await screen.findByText("http://theirs/metrics")).toBeTruthy();
   expect(screen.queryByText("http://mine/metrics")).toBeNull();

@@ -29,12 +29,12 @@ const modes = (): Record<NonNullable<ClusterSettings["mode"]>, Choice> => ({
   observe: {
     label: t`Observe`,
     meaning: t`Another Kueue decides. Everything is shown, nothing is written to the cluster.`,
-    warning: t`From now on our rows follow the cluster's Kueue. Objects here that it does not have go.`,
+    warning: t`From now on our objects follow the cluster's Kueue. Objects that it does not have are deleted here.`,
   },
   shadow: {
     label: t`Shadow`,
-    meaning: t`Another Kueue decides, and our scheduler decides beside it. Nothing is written to the cluster.`,
-    warning: t`From now on our rows follow the cluster's Kueue. Objects here that it does not have go.`,
+    meaning: t`Another Kueue decides; our scheduler decides the same workloads for comparison. Nothing is written to the cluster.`,
+    warning: t`From now on our objects follow the cluster's Kueue. Objects that it does not have are deleted here.`,
   },
   schedule: {
     label: t`Schedule`,
@@ -69,20 +69,20 @@ const placements = (): Record<NonNullable<ClusterSettings["placement"]>, Choice>
   },
   all: {
     label: t`All pods`,
-    meaning: t`Every pod gets a node that has room for it, and a workload that no node takes waits and says why.`,
-    warning: t`Workloads wait where no known node takes them. A flavor whose nodes an autoscaler makes needs the annotation kueueweb.io/quota-only.`,
+    meaning: t`Every pod gets a node that has room for it. A workload that fits no node waits and says why.`,
+    warning: t`Workloads wait if no known node has room for them. A flavor with autoscaled nodes needs the annotation kueueweb.io/quota-only.`,
   },
 });
 
 const serving = (): Record<"leave" | "follow", Choice> => ({
   leave: {
     label: t`Left alone`,
-    meaning: t`Queues, flavors and workloads are made here, on the pages or over REST. Jobs in the cluster start all the same.`,
+    meaning: t`Queues, flavors and workloads are created here, on the pages or over REST. Jobs in the cluster start all the same.`,
     warning: t`From now on kubectl shows Kueue's objects as they last were.`,
   },
   follow: {
     label: t`Served`,
-    meaning: t`While kueueweb decides, Kueue's objects in the cluster and those here follow each other, with their status: kubectl and kueuectl work as with Kueue.`,
+    meaning: t`While kueueweb decides, Kueue's objects in the cluster and the objects here are kept in sync, with their status: kubectl and kueuectl work as with Kueue.`,
     warning: t`Kueue's CRDs must be there, and Kueue's controller must not run. What differs now is listed on this page.`,
   },
 });
@@ -94,7 +94,7 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
   const admin = isClusterAdmin(session);
   return (
     <>
-      <PageHeader title={t`Cluster`} facts={t`What kueueweb does with ${name}`} />
+      <PageHeader title={t`Cluster`} facts={t`Mode and placement of ${name}`} />
       {cluster.isPending && <Skeleton height={320} />}
       <QueryError title={t`The cluster's settings cannot be shown`} query={cluster} />
       {cluster.data !== undefined && (
@@ -103,7 +103,7 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
           {admin && <ConfigurationPanel cluster={cluster.data} edit={edit} />}
           {admin && <DeviceSettingsPanel edit={edit} />}
           <Setting
-            title={t`Who decides`}
+            title={t`Scheduler that decides`}
             choices={modes()}
             current={cluster.data.mode}
             change={(mode) => ({ mode })}
@@ -111,7 +111,7 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
             admin={admin}
           />
           <Setting
-            title={t`Who binds pods with devices`}
+            title={t`Scheduler that binds pods with devices`}
             choices={bindings()}
             current={cluster.data.device_binding}
             change={(device_binding) => ({ device_binding })}

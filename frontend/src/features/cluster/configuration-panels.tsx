@@ -31,10 +31,10 @@ export function ConfigurationPanel({ cluster, edit }: { cluster: Cluster; edit: 
         <Text fz="sm" c="var(--kw-muted)">
           {Object.keys(settings).length === 0 ? (
             <Trans>
-              Kueue's defaults: no fair sharing, nobody waits for pods, all resources are charged as asked.
+              Kueue's defaults: no fair sharing, no waiting for pods, all resources are charged as requested.
             </Trans>
           ) : (
-            <Trans>Kueue's Configuration. What it does not name is as Kueue has it by default.</Trans>
+            <Trans>Kueue's Configuration. Fields that it does not name have Kueue's defaults.</Trans>
           )}
         </Text>
         {Object.keys(settings).length > 0 && <Code block>{toYaml(settings as Value)}</Code>}
@@ -48,7 +48,7 @@ export function DeviceSettingsPanel({ edit }: { edit: EditSetting }) {
   return (
     <Panel title={t`Device settings`} aside={maps.data?.length === 0 && edit(NO_CONFIG_MAP, false)}>
       {maps.isPending && <Skeleton height={60} />}
-      <QueryError title={t`They cannot be shown`} query={maps} />
+      <QueryError title={t`This list cannot be shown`} query={maps} />
       {maps.data?.length === 0 && (
         <Text fz="sm" c="var(--kw-muted)">
           <Trans>

@@ -66,7 +66,7 @@ const COLUMNS: DataColumn<SchedulingCycle>[] = [
   countColumn(
     "preempted",
     () => t`Preempted`,
-    () => t`Workloads that had to give way`,
+    () => t`Preempted workloads`,
   ),
   countColumn(
     "inadmissible",

@@ -61,7 +61,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
               )}
             </>
           }
-          meaning={t`Goes up with each change of the leader. Many changes in a short time mean that it is restarted.`}
+          meaning={t`Increases with each change of the leader. Many changes in a short time mean that the scheduler restarts.`}
         />
         <Row
           name={t`Lease renewed`}
@@ -98,23 +98,23 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
         <Row
           name={t`Changes not read yet`}
           value={<Backlog {...notes} />}
-          meaning={t`Changed rows that the scheduler has yet to take in. A few for a moment are normal; many, or old ones, mean that it does not keep up.`}
+          meaning={t`Row changes that the scheduler has not read yet. A short backlog is normal; a growing one means that it cannot keep up.`}
         />
         <Row
           name={t`Decisions not pushed yet`}
           value={<Backlog {...push} />}
-          meaning={t`Workloads with a decision that the cluster has not heard of.`}
+          meaning={t`Workloads with a decision that was not written to the cluster yet.`}
         />
         <Row
           name={t`Refused by the cluster`}
           value={<Bad count={push.refused} />}
-          meaning={t`Workloads whose last decision the cluster refused; the page of each says why. It is tried again.`}
+          meaning={t`Workloads whose last decision the cluster refused; their pages say why. The push is retried.`}
         />
         {push.held_off_by !== "" && (
           <Row
             name={t`Held off by`}
             value={<State ok={false} good="" bad={push.held_off_by} />}
-            meaning={t`A Kueue decides here too, or another kueueweb pushes to this cluster: this one tells it nothing meanwhile.`}
+            meaning={t`A Kueue also decides here, or another kueueweb pushes to this cluster: this one writes nothing meanwhile.`}
           />
         )}
         <Row
@@ -125,12 +125,12 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
               {watcher.last_event_at !== null && <Ago time={watcher.last_event_at} />}
             </>
           }
-          meaning={t`Hears from the cluster of nodes, jobs and pods; the time is that of its last event.`}
+          meaning={t`Reads nodes, jobs and pods from the cluster; the time is that of its last event.`}
         />
         <Row
           name={t`Objects that do not agree`}
           value={<Bad count={problems} />}
-          meaning={t`Kueue's objects in the cluster that are not as ours. They are listed on this page where Kueue's objects are served.`}
+          meaning={t`Kueue's objects that differ between the cluster and kueueweb. They are listed below, under Kueue's objects in the cluster.`}
         />
         <Row
           name={t`Accounting inconsistencies`}
@@ -141,7 +141,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
               broken.map(({ check, count }) => `${check}: ${formatCount(count)}`).join(", ")
             )
           }
-          meaning={t`What the audit of quotas and slices found, and found again. There should be none.`}
+          meaning={t`Violations that the audit of quotas and slices found twice in a row. There should be none.`}
         />
       </Table.Tbody>
     </Table>

@@ -13,10 +13,10 @@ export function Problems() {
   const rows = problems.data?.pages.flatMap((page) => page.results) ?? [];
   return (
     <Panel title={t`Objects that do not agree`} flush>
-      <QueryError title={t`They cannot be shown`} query={problems} />
+      <QueryError title={t`This list cannot be shown`} query={problems} />
       {problems.data !== undefined && rows.length === 0 && (
         <Text p="md" fz="sm" c="var(--kw-muted)">
-          <Trans>None: Kueue's objects in the cluster and here say the same.</Trans>
+          <Trans>None: Kueue's objects are the same in the cluster and here.</Trans>
         </Text>
       )}
       {rows.length > 0 && (

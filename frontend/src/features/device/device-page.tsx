@@ -28,10 +28,10 @@ export function DevicePage({ code, onCode }: DevicePageProps) {
 /** What the token may be used for, and for how long. */
 export function limitWords({ scope, namespaces, clusters, days }: DeviceRequest): string[] {
   const scopes: Record<DeviceRequest["scope"], string> = {
-    metrics: t`It may read the metrics, and nothing else.`,
-    read: t`It may read what you may read, and change nothing.`,
-    submit: t`It may read, submit workloads and change them, where you may.`,
-    administer: t`It may do everything that you may do.`,
+    metrics: t`Metrics only.`,
+    read: t`Read-only: sees what you can see.`,
+    submit: t`Reads, submits and changes workloads where you can.`,
+    administer: t`All of your permissions.`,
   };
   return [
     scopes[scope],
@@ -75,7 +75,7 @@ function Question({ code }: { code: string }) {
     return (
       <EmptyState icon="check" title={reply.data ? t`The command line is logged in` : t`Refused`}>
         {reply.data
-          ? t`You can close this page. \`kueueweb token list\` shows the token that it has now.`
+          ? t`You can close this page. \`kueueweb token list\` shows its new token.`
           : t`The command line gets nothing.`}
       </EmptyState>
     );

@@ -52,7 +52,7 @@ export function FlavorPage({ name, nodes, quotas, actions }: FlavorPageProps) {
       {missing && (
         <Panel>
           <EmptyState icon="flavors" title={t`There is no such flavor`}>
-            <Trans>Queues may name a flavor before it is there; they are not active until it is.</Trans>
+            <Trans>Queues may name a flavor before it exists; they become active when it does.</Trans>
           </EmptyState>
         </Panel>
       )}
@@ -103,10 +103,10 @@ function About({ flavor }: { flavor: ResourceFlavor }) {
 
 function Capacity({ flavor }: { flavor: ResourceFlavor }) {
   return (
-    <Panel title={t`What its nodes have, and what quota promises of it`} flush>
+    <Panel title={t`Capacity of its nodes, and the sum of quotas`} flush>
       {flavor.capacity.length === 0 ? (
         <NoneOf>
-          <Trans>No quota is given of it, or no node of the cluster is known.</Trans>
+          <Trans>No queue has quota in it, or no node of the cluster is known.</Trans>
         </NoneOf>
       ) : (
         <WideTable>
@@ -119,7 +119,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
                 <Table.Th ta="right">
                   <Trans>Nodes have</Trans>
                 </Table.Th>
-                <Table.Th ta="right" title={t`What pods that are not ours ask for there`}>
+                <Table.Th ta="right" title={t`Requests of unmanaged pods on its nodes`}>
                   <Trans>Held by others</Trans>
                 </Table.Th>
                 <Table.Th ta="right" title={t`The sum of all nominal quotas`}>
@@ -142,7 +142,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
                           key={`${kind} ${name}`}
                           fz="xs"
                           c="var(--kw-muted)"
-                          title={t`The quota of ${kind} ${name} is computed from what others leave of the nodes`}
+                          title={t`The quota of ${kind} ${name} is computed from the capacity that unmanaged pods leave`}
                         >
                           {name}: {share}
                           {headroom !== "0" && t`, less ${headroom}`}
@@ -150,7 +150,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
                       ))}
                     </Table.Td>
                     <Table.Td>
-                      {exceeded && <BadgeDot label={t`More than there is`} color="orange" />}
+                      {exceeded && <BadgeDot label={t`More than the capacity`} color="orange" />}
                     </Table.Td>
                   </Table.Tr>
                 ),

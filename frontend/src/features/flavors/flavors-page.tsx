@@ -50,7 +50,7 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
       <Panel>
         <EmptyState icon="flavors" title={t`No flavors yet`}>
           <Trans>
-            A ResourceFlavor names the nodes that quota is given of, by their labels. Apply one as a manifest.
+            A ResourceFlavor selects the nodes of a quota by their labels. Apply one as a manifest.
           </Trans>
         </EmptyState>
       </Panel>
@@ -87,7 +87,7 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
               </Table.Th>
               <Table.Th
                 miw={180}
-                title={t`The resource of which quota promises the largest part of what the nodes have`}
+                title={t`The resource whose quotas are the largest share of the nodes' capacity`}
               >
                 <Trans>Promised by quota</Trans>
               </Table.Th>
@@ -160,9 +160,9 @@ function Promised({ flavor }: { flavor: ResourceFlavor }) {
       </div>
       {exceeded.length > 0 && (
         <BadgeDot
-          label={t`More than there is`}
+          label={t`More than the capacity`}
           color="orange"
-          hint={t`Quota promises more than the nodes have of ${exceeded.map((each) => each.resource).join(", ")}.`}
+          hint={t`Quotas exceed the nodes' capacity of ${exceeded.map((each) => each.resource).join(", ")}.`}
         />
       )}
     </Group>

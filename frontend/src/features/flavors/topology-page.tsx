@@ -54,7 +54,7 @@ export function TopologyPage({ name }: { name: string }) {
       {topologies.data !== undefined && topology === undefined && (
         <Panel>
           <EmptyState icon="flavors" title={t`There is no such topology`}>
-            <Trans>It was deleted, or never there.</Trans>
+            <Trans>It was deleted, or it never existed.</Trans>
           </EmptyState>
         </Panel>
       )}

@@ -20,7 +20,7 @@ const steps = (): Record<
     label: t`Cordon`,
     done: t`Cordoned`,
     icon: "pause",
-    consequence: t`No new pods are placed here. Running pods keep running.`,
+    consequence: t`No new pods are placed here. Running pods continue.`,
     change: { cordoned: true },
   },
   drain: {

@@ -21,7 +21,7 @@ export function DevicesOfNode({ node }: { node: string }) {
   );
   if (group === undefined) return null;
   return (
-    <Panel title={t`Devices and who holds them`} data-live>
+    <Panel title={t`Devices and their holders`} data-live>
       <NodeDevices
         group={group}
         fault={undefined}

@@ -17,13 +17,13 @@ export function DriftPanel() {
   if (drift.error !== null) {
     return (
       <Text fz="sm" c="var(--kw-over)" role="alert">
-        <Trans>Whether the cluster agrees with what was decided is unknown: {drift.error.message}</Trans>
+        <Trans>Drift from the decisions is unknown: {drift.error.message}</Trans>
       </Text>
     );
   }
   if (rows.length === 0) return null;
   return (
-    <Panel title={t`Drift: the cluster differs from what was decided`} w="100%" flush>
+    <Panel title={t`Drift: the cluster differs from the decisions`} w="100%" flush>
       <WideTable>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Tbody>

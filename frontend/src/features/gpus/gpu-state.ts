@@ -4,7 +4,7 @@ import type { GpuState } from "@/lib/url/gpu-filters";
 import type { StatusLook } from "@/lib/words/workload-status";
 
 export const gpuStateLooks = (): Record<GpuState, StatusLook> => ({
-  free: { label: t`Free`, color: "teal", meaning: t`nobody holds a slice` },
+  free: { label: t`Free`, color: "teal", meaning: t`no slice is in use` },
   shared: { label: t`Shared`, color: "indigo", meaning: t`held, with room left` },
   full: { label: t`Full`, color: "yellow", meaning: t`no slice fits any more` },
   cordoned: { label: t`Cordoned`, color: "gray", meaning: t`closed to new slices` },

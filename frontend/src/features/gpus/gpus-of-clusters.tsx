@@ -48,7 +48,7 @@ export function GpusOfClusters({ filters, onFilter }: GpusOfClustersProps) {
       <StateCounts entries={all} filters={filters} onFilter={onFilter} />
       <GpuFilterBar entries={all} filters={filters} onFilter={onFilter} />
       {devices.error !== null && devices.data === undefined ? (
-        <QueryError title={t`They cannot be shown`} query={devices} />
+        <QueryError title={t`This list cannot be shown`} query={devices} />
       ) : (
         <DeviceTable rows={shown} loading={devices.isPending} any={all.length > 0} onFilter={onFilter} />
       )}

@@ -14,7 +14,7 @@ export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
   const rows = useMemo(() => headroom(entries), [entries]);
   if (rows.length === 0) return null;
   return (
-    <Panel title={t`What is left, by device type`} flush w="100%">
+    <Panel title={t`Free capacity by device type`} flush w="100%">
       <WideTable data-live>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
@@ -31,7 +31,7 @@ export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
               <Table.Th ta="right">
                 <Trans>Free memory</Trans>
               </Table.Th>
-              <Table.Th ta="right" title={t`Free memory on devices that are shared: it fits slices only`}>
+              <Table.Th ta="right" title={t`Free memory on shared devices: it fits slices only`}>
                 <Trans>of it on shared devices</Trans>
               </Table.Th>
             </Table.Tr>

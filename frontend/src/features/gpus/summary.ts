@@ -110,10 +110,10 @@ export function countStates(entries: readonly DeviceEntry[]): Record<GpuState, n
 export interface Headroom {
   type: string;
   devices: number;
-  /** Healthy devices that nobody holds a slice of. */
+  /** Healthy devices without a slice in use. */
   wholeFree: number;
   freeMib: number;
-  /** Free memory on devices that are shared: it fits slices only, never a whole device. */
+  /** Free memory on shared devices: it fits slices only, never a whole device. */
   freeOnSharedMib: number;
 }
 

@@ -15,7 +15,7 @@ test("a device is called what its vendor calls it", () => {
   expect(deviceTitle(device)).toBe("Die 3 of vastai-va16");
 });
 
-test("a model does not name its vendor twice (D19)", () => {
+test("a model does not name its vendor twice", () => {
   expect(deviceModel("NVIDIA-NVIDIA A100-SXM4-80GB")).toBe("NVIDIA A100-SXM4-80GB");
   expect(deviceModel("NVIDIA-Tesla V100")).toBe("NVIDIA-Tesla V100");
   expect(deviceModel("Ascend910B3")).toBe("Ascend910B3");

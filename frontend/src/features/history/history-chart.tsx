@@ -44,7 +44,7 @@ export interface HistoryChartProps {
 }
 
 export function HistoryChart(props: HistoryChartProps) {
-  const { title, series, aside, empty = t`Nothing was measured in this time.` } = props;
+  const { title, series, aside, empty = t`No measurements in this time.` } = props;
   const [asTable, setAsTable] = useState(false);
   const lines = series === undefined ? [] : drawn(series, props.lines);
   const known = lines.some(({ values }) => values.some((value) => value !== null));

@@ -29,13 +29,13 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
               <Table.Th ta="right">
                 <Trans>Allocatable</Trans>
               </Table.Th>
-              <Table.Th ta="right" title={t`What the pods that are there ask for, also those of others`}>
+              <Table.Th ta="right" title={t`Requests of all pods on the node, unmanaged ones included`}>
                 <Trans>Asked for</Trans>
               </Table.Th>
               <Table.Th ta="right">
                 <Trans>Free</Trans>
               </Table.Th>
-              <Table.Th ta="right" title={t`As monitors report it; a dash where nobody does`}>
+              <Table.Th ta="right" title={t`As reported by monitors; a dash without a report`}>
                 <Trans>Really used</Trans>
               </Table.Th>
               <Table.Th miw={120} w="24%" />

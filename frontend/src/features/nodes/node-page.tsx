@@ -52,7 +52,7 @@ export function NodePage({ name, actions, devices }: NodePageProps) {
       {missing && (
         <Panel>
           <EmptyState icon="nodes" title={t`There is no such node`}>
-            <Trans>The cluster has none of this name, or no longer.</Trans>
+            <Trans>The cluster has no node of this name, or it was deleted.</Trans>
           </EmptyState>
         </Panel>
       )}

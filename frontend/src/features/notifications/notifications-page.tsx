@@ -50,7 +50,7 @@ function Told() {
   return (
     <PagedTable
       label={t`Notifications`}
-      title={t`What you were told`}
+      title={t`Your notifications`}
       aside={
         unread > 0 && (
           <Button
@@ -70,7 +70,7 @@ function Told() {
       onOpen={open}
       empty={
         <EmptyState icon="bell" title={t`Nothing yet`}>
-          <Trans>What your rules are about appears here when it happens.</Trans>
+          <Trans>Events that match your rules appear here.</Trans>
         </EmptyState>
       }
     />

@@ -106,7 +106,7 @@ export function RuleForm() {
           />
         )}
         <Text size="xs" c="var(--kw-muted)">
-          <Trans>The page shows what happens in any case. Each event is told once.</Trans>
+          <Trans>This page always shows the events. Each event is sent once.</Trans>
         </Text>
         <Button type="submit" loading={adding.isPending}>
           <Trans>Add the rule</Trans>

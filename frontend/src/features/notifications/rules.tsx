@@ -17,7 +17,7 @@ export function Rules() {
   const rules = useQuery(notificationRulesQuery(useCluster()));
   return (
     <Stack gap="md">
-      <Panel title={t`What you want to be told`}>
+      <Panel title={t`Your notification rules`}>
         <QueryError title={t`Your rules cannot be shown`} query={rules} />
         <Stack gap="sm" component="ul" p={0} m={0} style={{ listStyle: "none" }}>
           {rules.data?.results.map((rule) => (

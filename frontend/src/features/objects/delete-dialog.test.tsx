@@ -52,7 +52,7 @@ it("deletes what was read, and asks again where somebody has changed it meanwhil
   object[1] = queue("8");
   outcome[1] = trial("3 workloads hold quota of it");
   await userEvent.click(button());
-  await screen.findByText(/Somebody has changed it since you opened this/);
+  await screen.findByText(/This object has changed since you opened it/);
   await screen.findByText(/3 workloads hold quota of it/);
   expect(onClose).not.toHaveBeenCalled();
   deletion[1] = { status: 202, body: {} };

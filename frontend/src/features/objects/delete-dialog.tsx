@@ -24,7 +24,7 @@ function refusal(error: Error | null) {
   if (error === null) return null;
   if (isChanged(error)) {
     return {
-      message: t`Somebody has changed it since you opened this. What deleting it would do now is above: delete it if you still want to.`,
+      message: t`This object has changed since you opened it. The effects above are up to date. Delete anyway?`,
     };
   }
   return { message: error.message, details: faultLines(error instanceof ApiError ? error.errors : []) };
@@ -46,7 +46,7 @@ export function DeleteDialog({ reference, onClose, onDeleted }: DeleteDialogProp
         notifications.show({
           color: isGone ? "teal" : "yellow",
           title: isGone ? t`Deleted` : t`Marked for deletion`,
-          message: isGone ? target : t`${target} goes when nothing holds it any more.`,
+          message: isGone ? target : t`${target} will be deleted when nothing uses it.`,
         });
         onClose();
         if (isGone) onDeleted();
@@ -71,11 +71,13 @@ export function DeleteDialog({ reference, onClose, onDeleted }: DeleteDialogProp
     >
       {trial.isPending && <Skeleton height={60} />}
       {trial.error !== null && (
-        <ErrorState title={t`What it would do is not known`} message={trial.error.message} />
+        <ErrorState title={t`The effects are not known`} message={trial.error.message} />
       )}
       {holding.length > 0 && (
         <Text size="sm">
-          <Trans>It is marked, and goes when nothing holds it any more: {holding.join("; ")}.</Trans>
+          <Trans>
+            It is marked for deletion and will be deleted when nothing uses it: {holding.join("; ")}.
+          </Trans>
         </Text>
       )}
       {trial.data?.effects != null && <EffectsView effects={trial.data.effects} warnings={[]} />}

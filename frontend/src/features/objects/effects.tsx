@@ -19,12 +19,12 @@ export function EffectsView({ effects, warnings }: { effects: Effects; warnings:
     <Alert
       color={losing + warnings.length > 0 ? "yellow" : "teal"}
       variant="light"
-      title={t`What it would do now`}
+      title={t`Effects now`}
       role="status"
     >
       {isQuiet && (
         <Text size="sm">
-          <Trans>No workload gains or loses by it at once.</Trans>
+          <Trans>No workload is affected immediately.</Trans>
         </Text>
       )}
       <List size="sm" spacing={2}>
@@ -71,7 +71,7 @@ export function EffectsView({ effects, warnings }: { effects: Effects; warnings:
       </List>
       {!complete && (
         <Text size="xs" mt={4} c="var(--kw-muted)">
-          <Trans>There was not time to try it to the end: more may follow.</Trans>
+          <Trans>The preview was cut short: there may be more effects.</Trans>
         </Text>
       )}
     </Alert>

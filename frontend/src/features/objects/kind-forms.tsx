@@ -17,8 +17,8 @@ const WEIGHT: Path = ["spec", "fairSharing", "weight"];
 
 const stopPolicies = () => [
   { value: "None", label: t`None: it admits` },
-  { value: "Hold", label: t`Hold: it admits nothing new` },
-  { value: "HoldAndDrain", label: t`HoldAndDrain: and what it admitted is evicted` },
+  { value: "Hold", label: t`Hold: admits no new workloads` },
+  { value: "HoldAndDrain", label: t`HoldAndDrain: also evicts admitted workloads` },
 ];
 
 const asTheyAre = (...values: string[]) => values.map((value) => ({ value, label: value }));
@@ -83,8 +83,8 @@ function ClusterQueueForm(form: FormProps) {
           label={t`Order of the queue`}
           initial="BestEffortFIFO"
           choices={[
-            { value: "BestEffortFIFO", label: t`BestEffortFIFO: who fits may pass` },
-            { value: "StrictFIFO", label: t`StrictFIFO: nobody passes the first` },
+            { value: "BestEffortFIFO", label: t`BestEffortFIFO: a workload that fits may pass others` },
+            { value: "StrictFIFO", label: t`StrictFIFO: no workload passes the first` },
           ]}
         />
         <ChoiceField
@@ -97,7 +97,7 @@ function ClusterQueueForm(form: FormProps) {
         <ChoiceField
           {...form}
           path={reclaim}
-          label={t`Taking back what was lent`}
+          label={t`Reclaiming lent quota`}
           initial="Never"
           choices={asTheyAre("Never", "LowerPriority", "Any")}
         />

@@ -69,7 +69,7 @@ const ready = () =>
 // A dialog of thirty fields takes jsdom seconds on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-it("says what changes and who would start, and saves only what was read (D6)", async () => {
+it("says what changes and who would start, and saves only what was read", async () => {
   const calls = serve([
     [/^GET .*manifests\/clusterqueue\/research/, { body: queue("3", "8192") }],
     [...NAMES],
@@ -95,7 +95,7 @@ it("says what changes and who would start, and saves only what was read (D6)", a
   expect(body.status).toBeUndefined();
 });
 
-it("shows what somebody else changed and who, and carries one's own change over (A2, D1)", async () => {
+it("shows what somebody else changed and who, and carries one's own change over", async () => {
   const refused: Answer = {
     status: 409,
     body: {
@@ -120,7 +120,7 @@ it("shows what somebody else changed and who, and carries one's own change over 
   await ready();
   answers[0] = [/^GET .*manifests\/clusterqueue\/research/, { body: reads[1] }];
   await user.click(saveButton());
-  const alert = await screen.findByText(/Somebody changed it meanwhile/);
+  const alert = await screen.findByText(/The object has changed meanwhile/);
   expect(screen.getByText(/modified by alice/)).toBeDefined();
   expect(within(changeTables()[0] as HTMLElement).getByText("Stop policy")).toBeDefined();
   expect(alert).toBeDefined();

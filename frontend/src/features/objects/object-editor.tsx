@@ -246,19 +246,19 @@ function Editor({ kind, opened, onClose }: EditorProps & { opened: EditedObject 
 
 function ChangedByOthers({ message, theirs, disputed, now }: Meanwhile) {
   return (
-    <Alert color="orange" role="alert" title={t`Somebody changed it meanwhile, and nothing was saved`}>
+    <Alert color="orange" role="alert" title={t`The object has changed meanwhile, and nothing was saved`}>
       <Text size="sm" mb="xs">
         {message}
       </Text>
       <Text size="sm" mb="xs">
         {disputed.length === 0 ? (
           <Trans>
-            This is what they changed. Your changes are carried over to it: look at them, then save again.
+            The other user's changes are below. Yours were applied on top: check them, then save again.
           </Trans>
         ) : (
           <Trans>
-            This is what they changed, some of it the same as you. Where you differ your value stands below:
-            look at it, then save again.
+            The other user's changes are below, and some are to the same fields as yours. Your values were
+            kept there: check them, then save again.
           </Trans>
         )}
       </Text>

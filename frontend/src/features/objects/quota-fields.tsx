@@ -219,8 +219,8 @@ function NewGroup({ manifest, onChange, flavors }: FormProps & { flavors: readon
       />
       <Text fz="xs" c="var(--kw-muted)">
         {isFirst
-          ? t`Without quota it admits nothing that asks for resources.`
-          : t`Resources of one group get the same flavor; another group is for resources that are chosen apart.`}
+          ? t`Without quota it admits no workload that requests resources.`
+          : t`Resources of one group get the same flavor; put resources into another group to choose their flavor separately.`}
       </Text>
     </Group>
   );

@@ -37,7 +37,7 @@ it("shows amounts with their units, where the quantity has none", () => {
   expect(unitWords("cpu", "many")).toBe("");
 });
 
-it("names a quota by its resource and flavor in the list of changes (D6)", () => {
+it("names a quota by its resource and flavor in the list of changes", () => {
   const path = [
     "spec",
     "resourceGroups",

@@ -38,7 +38,7 @@ export function ConfigurationForm(form: FormProps) {
       <Section title={t`Fairness`}>
         <ChoiceField
           label={t`Fair sharing`}
-          description={t`Whether cohorts share by weight, and whose share decides when one takes from another.`}
+          description={t`Fair sharing in cohorts, and the shares that decide a preemption.`}
           faults={new Map([["chosen", faults.get(placeOf(FAIR)) ?? ""]])}
           manifest={{ ...manifest, chosen: fair }}
           path={["chosen"]}
@@ -60,8 +60,8 @@ export function ConfigurationForm(form: FormProps) {
         <TextField
           {...form}
           path={["admissionFairSharing", "usageHalfLifeTime"]}
-          label={t`Half-life of past use`}
-          description={t`For LocalQueues of one ClusterQueue. Empty: past use does not count.`}
+          label={t`Half-life of past usage`}
+          description={t`For LocalQueues of one ClusterQueue. Empty: past usage does not count.`}
           placeholder="168h"
         />
       </Section>

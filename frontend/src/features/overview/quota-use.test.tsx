@@ -9,7 +9,7 @@ vi.mock("@/api/cluster", () => ({
   useLive: (select: (live: unknown) => unknown) => select({ data: { cluster_queues: queues.now } }),
 }));
 
-it("shows the fullest resources of all queues where there are too many, cpu too (D5)", async () => {
+it("shows the fullest resources of all queues where there are too many, cpu too", async () => {
   const names = ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => `example.com/${name}`);
   const quota = (resource: string, used: number) =>
     ({ resource, nominal: 100, used, borrowed: 0 }) as LiveQuota;

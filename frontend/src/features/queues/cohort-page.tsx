@@ -54,7 +54,7 @@ export function CohortPage({ name, history, actions }: CohortPageProps) {
         <Panel>
           <EmptyState icon="queues" title={t`There is no such cohort`}>
             <Trans>
-              A cohort is there when a ClusterQueue or another cohort names it, or when it is declared.
+              A cohort exists when a ClusterQueue or another cohort names it, or when it is declared.
             </Trans>
           </EmptyState>
         </Panel>
@@ -118,7 +118,7 @@ function Numbers({ row }: { row: CohortRow }) {
       <Stat
         label={t`Weighted share`}
         value={row.cohort === null ? "–" : `${formatWeightedShare(row.cohort.weighted_share)} ‰`}
-        note={row.cohort?.parent === "" ? t`it borrows from nobody` : t`of what the parent can lend`}
+        note={row.cohort?.parent === "" ? t`it does not borrow` : t`of what the parent can lend`}
       />
     </SimpleGrid>
   );

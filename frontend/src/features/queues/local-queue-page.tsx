@@ -51,7 +51,7 @@ export function LocalQueuePage({ namespace, name, workloads, history, actions }:
       {missing && (
         <Panel>
           <EmptyState icon="queues" title={t`There is no such LocalQueue`}>
-            <Trans>Workloads may name a queue before it is there; they wait until it is.</Trans>
+            <Trans>Workloads may name a queue before it exists; they wait until it does.</Trans>
           </EmptyState>
         </Panel>
       )}

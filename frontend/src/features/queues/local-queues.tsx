@@ -20,9 +20,9 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
   return (
     <Panel title={t`LocalQueues`} flush>
       {queues.isPending && <Skeleton height={100} m="md" />}
-      <QueryError title={t`They cannot be shown`} query={queues} />
+      <QueryError title={t`This list cannot be shown`} query={queues} />
       {rows?.length === 0 && (
-        <EmptyState icon="queues" title={t`No LocalQueue leads here`}>
+        <EmptyState icon="queues" title={t`No LocalQueue refers to this queue`}>
           <Trans>Namespaces submit through a LocalQueue that names this ClusterQueue.</Trans>
         </EmptyState>
       )}

@@ -69,7 +69,7 @@ export function PendingList({ queue, pending }: { queue: string; pending: number
         void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
       }
       height="520px"
-      empty={<EmptyState icon="check" title={t`Nobody waits in this queue`} />}
+      empty={<EmptyState icon="check" title={t`No pending workloads in this queue`} />}
     />
   );
 }

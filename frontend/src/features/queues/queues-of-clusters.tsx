@@ -41,7 +41,7 @@ export function QueuesOfClusters({ search, onSearch }: QueuesPageProps) {
         />
       </FilterRow>
       {queues.error !== null && queues.data === undefined ? (
-        <QueryError title={t`They cannot be shown`} query={queues} />
+        <QueryError title={t`This list cannot be shown`} query={queues} />
       ) : (
         <Panel flush>
           <DataTable

@@ -30,7 +30,7 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
   if (rows.length === 0) {
     return (
       <EmptyState icon="queues" title={t`No quota`}>
-        <Trans>Without resource groups this queue admits nothing that asks for resources.</Trans>
+        <Trans>Without resource groups this queue admits no workload that requests resources.</Trans>
       </EmptyState>
     );
   }
@@ -118,7 +118,7 @@ function Following({ queue, flavor, resource }: { queue: ClusterQueue; flavor: s
     <Text
       fz="xs"
       c="var(--kw-muted)"
-      title={t`Computed from what pods of others leave of the flavor's nodes`}
+      title={t`Computed from the capacity that unmanaged pods leave on the flavor's nodes`}
     >
       {words}
     </Text>

@@ -26,7 +26,7 @@ function bars(): string[] {
 
 const usage = [...RESOURCES.map((resource, place) => quota(resource, 10 * place)), quota("cpu", 97)];
 
-it("shows the fullest quotas of a queue where there are too many, cpu too (D5)", async () => {
+it("shows the fullest quotas of a queue where there are too many, cpu too", async () => {
   const queue = { pending: 1, inadmissible: 0, admitted: 1, weighted_share: 0, active: true, usage };
   const row = { kind: "queue", name: "main", depth: 0, queue: queue as unknown as LiveClusterQueue };
   await renderPart(<TreeRowView row={row as TreeRow} onToggle={() => {}} />);
@@ -35,7 +35,7 @@ it("shows the fullest quotas of a queue where there are too many, cpu too (D5)",
   expect(screen.getByText("and 1 more")).toBeDefined();
 });
 
-it("shows the fullest quotas of a cohort first, cpu too (D5)", async () => {
+it("shows the fullest quotas of a cohort first, cpu too", async () => {
   const cohort = {
     parent: "",
     weighted_share: 0,

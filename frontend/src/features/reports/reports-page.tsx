@@ -38,10 +38,10 @@ const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
 });
 
 const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
-  waits: t`Waits of what started in this time; what finished, was preempted or evicted in it.`,
-  usage: t`Hours of one core, one GiB, one of anything else. A slice of a device is charged as the larger of its shares of memory and of cores; stranded rests are charged to nobody.`,
-  idle: t`Held, and next to nothing ran there, as the monitors saw it. What no monitor measured stands apart.`,
-  preemptions: t`Who made room, for whom and why.`,
+  waits: t`Waiting times of workloads that started in this time, and workloads that finished, were preempted or were evicted.`,
+  usage: t`Hours of one core, one GiB, or one unit of any other resource. A slice of a device is charged as the larger of its shares of memory and of cores; stranded remainders are not charged.`,
+  idle: t`Devices that were held but hardly used, as monitored. Devices without a monitor are listed separately.`,
+  preemptions: t`Preemptions: victim, preemptor and reason.`,
 });
 
 const groupTitles = (): Record<string, string> => ({
@@ -179,7 +179,7 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
         <EmptyState icon="reports" title={t`Nothing to report in this time`}>
           {kind === "usage" || kind === "waits"
             ? t`Rows appear as soon as a workload has held quota.`
-            : t`Nothing of the kind happened, or nothing was measured.`}
+            : t`No such events, or no measurements.`}
         </EmptyState>
       </Panel>
     );
@@ -254,7 +254,7 @@ function ReportTable({ report, title }: { report: Report; title: string }) {
               <Table.Tr>
                 <Table.Td colSpan={columns.length}>
                   <Trans>
-                    Stranded, charged to nobody: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
+                    Stranded, not charged: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
                     device-hours
                   </Trans>
                 </Table.Td>

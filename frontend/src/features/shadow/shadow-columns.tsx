@@ -9,7 +9,7 @@ import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 
 const verdicts = (): Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> => ({
-  OnlyTheirs: { label: t`Only theirs`, color: "orange", hint: t`Ours would not have done it.` },
+  OnlyTheirs: { label: t`Only theirs`, color: "orange", hint: t`Our scheduler would not have done it.` },
   OnlyOurs: { label: t`Only ours`, color: "blue", hint: t`The cluster's scheduler did not do it.` },
   OtherFlavors: { label: t`Other flavors`, color: "grape", hint: t`Both gave it quota, but not the same.` },
 });

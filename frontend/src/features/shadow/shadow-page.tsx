@@ -27,7 +27,7 @@ const RENEW_MS = 15_000;
 export function ShadowPage() {
   return (
     <>
-      <PageHeader title={t`Shadow`} facts={t`What our scheduler would have decided, in the last 24 hours`} />
+      <PageHeader title={t`Shadow`} facts={t`Our scheduler's decisions of the last 24 hours`} />
       <Stack gap="md">
         <Agreement />
         <Differences />
@@ -52,12 +52,12 @@ function Agreement() {
         <Stat
           label={t`Started`}
           value={`${totals.our_reservations} / ${totals.their_reservations}`}
-          note={t`by ours / by the cluster's scheduler`}
+          note={t`by our scheduler / by the cluster's`}
         />
         <Stat
           label={t`Preempted`}
           value={`${totals.our_preemptions} / ${totals.their_preemptions}`}
-          note={t`by ours / by the cluster's scheduler`}
+          note={t`by our scheduler / by the cluster's`}
         />
       </SimpleGrid>
       {several && <AgreementOfClusters clusters={data.clusters} />}

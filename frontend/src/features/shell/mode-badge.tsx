@@ -1,4 +1,4 @@
-/** Who decides in the cluster on screen; on every page, so that nobody mistakes a cluster that is only watched. */
+/** The mode of the cluster on screen; on every page, so that a cluster that is only observed is not mistaken. */
 import { t } from "@lingui/core/macro";
 import { Badge, Tooltip } from "@mantine/core";
 import { useCluster } from "@/api/cluster";

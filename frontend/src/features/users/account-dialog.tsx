@@ -26,8 +26,8 @@ export function AccountDialog({ user, onClose }: { user: UserRow; onClose: () =>
         <Group justify="space-between">
           <Text size="sm" maw={380}>
             {user.is_active
-              ? t`Who is switched off is logged out everywhere, and all tokens are void.`
-              : t`The account is switched off. Its old tokens stay void.`}
+              ? t`A disabled user is logged out everywhere, and all of their tokens become invalid.`
+              : t`The account is disabled. Its old tokens stay invalid.`}
           </Text>
           <Button
             color={user.is_active ? "red" : "blue"}

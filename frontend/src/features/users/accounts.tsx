@@ -46,7 +46,7 @@ export function Accounts() {
         columns={columns()}
         rowKey={(row) => row.username}
         onOpen={(row) => setOpened(row.username)}
-        empty={<EmptyState icon="users" title={t`Nobody has this name`} />}
+        empty={<EmptyState icon="users" title={t`No account has this name`} />}
       />
       {user !== undefined && <AccountDialog user={user} onClose={() => setOpened(null)} />}
     </>

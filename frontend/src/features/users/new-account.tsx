@@ -67,7 +67,7 @@ export function NewAccount() {
           )}
           <Text size="xs" c="var(--kw-muted)">
             {kind === "person"
-              ? t`It has no role yet. Who comes by single sign-on needs none of these.`
+              ? t`It has no role yet. Users of single sign-on need no account here.`
               : t`It has no role and no password. Its tokens are made with: kueueweb token create --service-account`}
           </Text>
           <Button type="submit" loading={adding.isPending}>

@@ -77,7 +77,7 @@ export function RoleForm() {
             />
           )}
           <Text size="xs" c="var(--kw-muted)">
-            <Trans>It holds in the cluster {cluster}, from now on. The name need not exist yet.</Trans>
+            <Trans>It applies to the cluster {cluster} from now on. The name need not exist yet.</Trans>
           </Text>
           <Button type="submit" loading={binding.isPending}>
             {t`Bind`}

@@ -28,7 +28,7 @@ export function Roles({ editable }: { editable: boolean }) {
     <>
       <PagedTable
         label={t`Roles`}
-        title={t`Who has which role where`}
+        title={t`Role bindings`}
         list={list}
         columns={columns}
         rowKey={(row) => row.uid}

@@ -9,7 +9,7 @@ export const roles = (): { value: RoleName; label: string }[] => [
   { value: "submitter", label: t`submitter: also submits, holds and cancels` },
   { value: "admin", label: t`admin: everything there` },
   { value: "queue-admin", label: t`queue-admin: quotas and queues below a cohort` },
-  { value: "auditor", label: t`auditor: looks, and reads the audit` },
+  { value: "auditor", label: t`auditor: read-only, with the audit log` },
 ];
 
 /** Where a role holds: "below cohort research", "all namespaces". */

@@ -44,7 +44,7 @@ describe("changes", () => {
   });
 });
 
-describe("two who edit the same object (D1)", () => {
+describe("two who edit the same object", () => {
   const base = queue("8", "1Gi");
 
   it("lose nothing where they changed different fields", () => {

@@ -43,7 +43,7 @@ export interface FilterableDevice {
   slices: readonly { namespace: string | null }[];
 }
 
-/** Unhealthy and cordoned, by itself or with its node, before all; full when no slice fits any more; free when nobody holds a slice. */
+/** Unhealthy and cordoned, by itself or with its node, before all; full when no slice fits any more; free when no slice is in use. */
 export function gpuState(device: FilterableDevice): GpuState {
   if (!device.health) return "unhealthy";
   if (device.cordoned || device.node_unschedulable) return "cordoned";

@@ -1,4 +1,4 @@
-/** Who decides in a cluster: labels, colours and meaning, defined here and nowhere else. */
+/** Modes of a cluster: labels, colours and meaning, defined here and nowhere else. */
 import { t } from "@lingui/core/macro";
 import type { StatusLook } from "./workload-status";
 
@@ -13,7 +13,7 @@ export const clusterModes = (): Record<ClusterMode, StatusLook> => ({
   shadow: {
     label: t`Shadow`,
     color: "grape",
-    meaning: t`Another scheduler decides here. Ours decides beside it, and nothing is written to the cluster.`,
+    meaning: t`Another scheduler decides here. Ours decides the same workloads for comparison; nothing is written to the cluster.`,
   },
   schedule: { label: t`Schedule`, color: "blue", meaning: t`kueueweb decides in this cluster.` },
 });

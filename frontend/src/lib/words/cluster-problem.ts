@@ -12,7 +12,7 @@ export const clusterProblems = () =>
     NoScheduler: { label: t`No scheduler`, meaning: t`No scheduler leads: nothing is decided.` },
     WatcherSilent: {
       label: t`Not heard`,
-      meaning: t`The watcher does not answer: what changes in the cluster is not seen.`,
+      meaning: t`The watcher does not answer: changes in the cluster are not seen.`,
     },
     KueueDecides: {
       label: t`A Kueue decides`,
@@ -20,11 +20,11 @@ export const clusterProblems = () =>
     },
     OtherKueueweb: {
       label: t`Another kueueweb`,
-      meaning: t`Another installation of kueueweb pushes to the cluster: this one tells it nothing meanwhile.`,
+      meaning: t`Another installation of kueueweb pushes to the cluster: this one writes nothing meanwhile.`,
     },
     PushLags: {
       label: t`Behind`,
-      meaning: t`The cluster has not heard of decisions for more than a minute.`,
+      meaning: t`Decisions of more than a minute ago were not written to the cluster yet.`,
     },
     PushRefused: {
       label: t`Decisions refused`,

@@ -10,12 +10,12 @@ export const nodeStateLooks = (): Record<NodeState, StatusLook> => ({
   cordoned: {
     label: t`Cordoned`,
     color: "yellow",
-    meaning: t`Takes no new pods; those that run keep running.`,
+    meaning: t`Takes no new pods; running pods continue.`,
   },
   draining: {
     label: t`Draining`,
     color: "orange",
-    meaning: t`Takes no new pods; what was placed here is evicted.`,
+    meaning: t`Takes no new pods; workloads placed here are evicted.`,
   },
   "not-ready": {
     label: t`Not ready`,

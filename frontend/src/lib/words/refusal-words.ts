@@ -16,7 +16,7 @@ const words = (): Record<string, string> => ({
   CardUuidMismatch: t`device excluded by UUID`,
   NumaNotFit: t`too few devices in one NUMA node`,
   CardTimeSlicingExhausted: t`no free slot on the device`,
-  ExclusiveDeviceAllocateConflict: t`device in use, and the pod wants it alone`,
+  ExclusiveDeviceAllocateConflict: t`device in use, but the pod requests it exclusively`,
   ResourceQuotaNotFit: t`namespace ResourceQuota exceeded`,
   CardInsufficientMemory: t`too little device memory free`,
   CardInsufficientCore: t`too few device cores free`,

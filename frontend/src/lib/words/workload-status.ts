@@ -25,7 +25,11 @@ const looks = (): Record<WorkloadStatus, StatusLook> => ({
     color: "orange",
     meaning: t`Lost its admission; its pods are being stopped.`,
   },
-  Finished: { label: t`Finished`, color: "gray", meaning: t`Its pods ended; it holds nothing.` },
+  Finished: {
+    label: t`Finished`,
+    color: "gray",
+    meaning: t`Its pods have ended; its quota and devices are free.`,
+  },
 });
 
 export function isWorkloadStatus(value: unknown): value is WorkloadStatus {

@@ -134,7 +134,7 @@ function Use({ device, of, label, used, total, own }: UseProps) {
 
 function SliceTable({ device }: { device: LiveDevice }) {
   if (device.slices.length === 0) {
-    return <EmptyState icon="check" title={t`Nobody holds a slice of this device`} />;
+    return <EmptyState icon="check" title={t`No workload holds a slice of this device`} />;
   }
   const inMigMode = device.mig_places !== undefined;
   return (
@@ -200,7 +200,7 @@ function Holder({ slice }: { slice: LiveSlice }) {
     return (
       <>
         {dot}
-        <Trans>occupied: a holder that is not yours to see, or none of ours</Trans>
+        <Trans>in use by another tenant or an unmanaged pod</Trans>
       </>
     );
   }

@@ -18,13 +18,13 @@ export const actionWords = (): Record<
   release: {
     label: t`Release`,
     icon: "play",
-    consequence: t`It goes back into its queue and waits for quota and devices.`,
+    consequence: t`It returns to its queue and waits for quota and devices.`,
     done: t`Released`,
   },
   requeue: {
     label: t`Requeue`,
     icon: "refresh",
-    consequence: t`Its pods stop, and it waits in its queue again. If nobody is ahead of it, it may start again at once; Hold keeps it from that.`,
+    consequence: t`Its pods stop, and it returns to its queue. If no workload is ahead of it, it may start again at once; use Hold to prevent that.`,
     done: t`Requeued`,
   },
   priority: {

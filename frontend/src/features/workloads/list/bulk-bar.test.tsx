@@ -52,7 +52,7 @@ test("the selection is widened to all that match, and the action names what it d
 
   await user.click(screen.getByRole("button", { name: "Hold" }));
   const question = await screen.findByRole("dialog", { name: "Hold 3 workloads?" });
-  expect(within(question).getByText(/They are those that matched the filters/)).toBeTruthy();
+  expect(within(question).getByText(/The selection is all workloads that matched the filters/)).toBeTruthy();
   await user.click(within(question).getByRole("button", { name: "Hold" }));
   const result = await screen.findByRole("dialog", { name: "Hold" });
   expect(within(result).getByText("On hold: 2 of 3 workloads")).toBeTruthy();

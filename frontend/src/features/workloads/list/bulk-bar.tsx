@@ -150,8 +150,8 @@ function BulkDialog({ kind, selection, onClose, onDone }: BulkDialogProps) {
       {selection.widenedAtMs !== null && (
         <Text size="sm" fw={600}>
           <Trans>
-            They are those that matched the filters at {formatClock(selection.widenedAtMs)}, also where they
-            have changed since, and also those that are not on screen.
+            The selection is all workloads that matched the filters at {formatClock(selection.widenedAtMs)},
+            including workloads off screen and workloads that have changed since.
           </Trans>
         </Text>
       )}

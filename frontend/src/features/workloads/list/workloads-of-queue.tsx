@@ -29,7 +29,7 @@ export function WorkloadsOfQueue({ namespace, queue }: { namespace: string; queu
       rowKey={(row) => row.uid}
       onOpen={({ name }) => void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })}
       height="440px"
-      empty={<EmptyState icon="workloads" title={t`Nothing was submitted to it`} />}
+      empty={<EmptyState icon="workloads" title={t`No workloads were submitted to it`} />}
     />
   );
 }

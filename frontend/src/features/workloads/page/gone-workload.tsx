@@ -32,7 +32,7 @@ export function GoneWorkload({ namespace, name }: WorkloadReference) {
           }
         >
           {rows.length > 0
-            ? t`What the scheduler decided about it is kept, and shown below.`
+            ? t`The scheduler's decisions about it are kept and shown below.`
             : t`It may belong to a namespace that you cannot see, or its name is misspelled.`}
         </EmptyState>
       </Panel>

@@ -74,7 +74,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
       {workload.data.push_error !== "" && (
         <Box mb="md">
           <ErrorState
-            title={t`The cluster refuses what was decided`}
+            title={t`The cluster refuses the decision`}
             message={t`${workload.data.push_error} It is tried again until the cluster takes it.`}
           />
         </Box>

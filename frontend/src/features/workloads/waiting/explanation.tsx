@@ -159,7 +159,7 @@ function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodS
                   span
                   fz="inherit"
                   c="var(--kw-over)"
-                  title={t`At most ${amount(need.maximum)} can be had`}
+                  title={t`At most ${amount(need.maximum)} is available`}
                 >
                   {amount(need.lacking)}
                 </Text>
@@ -291,8 +291,8 @@ function Order({ explanation }: { explanation: Explanation }) {
           Number {formatCount(position)} of {formatCount(waiting)} in its queue.
         </Trans>{" "}
         {strict
-          ? t`StrictFIFO: those ahead start first.`
-          : t`BestEffortFIFO: it starts first if it fits and they do not.`}
+          ? t`StrictFIFO: the workloads ahead start first.`
+          : t`BestEffortFIFO: it starts first if it fits and the others do not.`}
       </Text>
       <OtherWorkloads others={[...ahead, ...contenders]} />
       {more > 0 && (
@@ -308,7 +308,7 @@ function Holders({ explanation }: { explanation: Explanation }) {
   const { queue_holders: queues, workload_holders: workloads } = explanation;
   const keys = [...new Set(queues.map(({ flavor, resource }) => t`${resource} in ${flavor}`))];
   return keys.map((key) => (
-    <Panel key={key} title={t`Who holds ${key}`} flush>
+    <Panel key={key} title={t`Holders of ${key}`} flush>
       <PlainTable
         head={
           <>
