@@ -13,15 +13,25 @@ class ConditionType(StrEnum):
     """The conditions of a Workload (Kueue's, kueue.x-k8s.io/v1beta2)."""
 
     QUOTA_RESERVED = "QuotaReserved"
+    """It holds quota in a ClusterQueue; its pods may not run yet, because checks may still be pending."""
     ADMITTED = "Admitted"
+    """It holds quota and all its admission checks are Ready: its pods may run."""
     EVICTED = "Evicted"
+    """It was asked to stop. Its quota stays charged until its pods have stopped."""
     PREEMPTED = "Preempted"
+    """It was evicted for another workload; stays beside Evicted to name the preemptor."""
     REQUEUED = "Requeued"
+    """Whether it competes again after an eviction; False while it waits out a pause."""
     FINISHED = "Finished"
+    """It has ended for good and is never scheduled again."""
     PODS_READY = "PodsReady"
+    """Whether all its pods are ready, as WaitForPodsReady measures it."""
     DEACTIVATION_TARGET = "DeactivationTarget"
+    """It is about to be deactivated; keeps the cause until `active` is false."""
     BLOCKED_ON_PREEMPTION_GATES = "BlockedOnPreemptionGates"
+    """It could be admitted by preemption, but a closed gate forbids that."""
     WAITING_FOR_REPLACEMENT_PODS = "WaitingForReplacementPods"
+    """A group of pods that lost members waits for their replacements."""
 
 
 class ConditionStatus(StrEnum):
@@ -36,8 +46,11 @@ class WorkloadStatus(StrEnum):
     """The stage of a workload's life."""
 
     PENDING = "Pending"
+    """It waits in a queue, or cannot be queued."""
     QUOTA_RESERVED = "QuotaReserved"
+    """It holds quota and waits for admission checks."""
     ADMITTED = "Admitted"
+    """Its pods may run."""
     EVICTED = "Evicted"
     FINISHED = "Finished"
 
@@ -46,21 +59,33 @@ class PendingReason(StrEnum):
     """The reason why QuotaReserved is False (Kueue's reasons, and some of our own)."""
 
     PENDING_EVALUATION = "PendingEvaluation"
+    """No cycle has looked at it since it was queued."""
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+    """No flavor suits its pods, whatever is free: taints, affinity, uncovered resources."""
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
+    """It requests more than the queue could get if the whole cohort were idle, so that waiting cannot help."""
     WAITING_FOR_QUOTA = "WaitingForQuota"
+    """It would fit if other workloads ended."""
     WAITING_FOR_DEVICES = "WaitingForDevices"
     """Beyond Kueue: no node has the devices that its pods request."""
     WAITING_FOR_NODES = "WaitingForNodes"
     """Beyond Kueue: its pods request no devices, and no node has room for them."""
     TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
+    """Quota is free, but no domain of the topology has room."""
     WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"
+    """Its victims are evicted, but their pods have not stopped."""
     MISCONFIGURED = "Misconfigured"
+    """Its queue or its request must be changed before it can be considered."""
     SUSPENDED = "Suspended"
+    """Its ClusterQueue or LocalQueue is stopped or not active."""
     WAITING_FOR_PODS_READY = "WaitingForPodsReady"
+    """WaitForPodsReady blocks admission until the pods of an earlier workload are ready."""
     ADMISSION_GATED = "AdmissionGated"
+    """An annotation gates its admission until the gate's owner removes it."""
     ON_HOLD = "OnHold"
+    """Its job needs no pods now, such as a StatefulSet that is scaled to zero."""
     DEACTIVATED = "Deactivated"
+    """`active` is false: by a user, or for a cause of DeactivationCause."""
     POD_GROUP_INCOMPLETE = "PodGroupIncomplete"
     """Beyond Kueue, where no workload exists yet: pods of its group are missing."""
 
@@ -69,13 +94,21 @@ class EvictionReason(StrEnum):
     """The reason why Evicted is True."""
 
     PREEMPTED = "Preempted"
+    """Another workload needs its quota."""
     PODS_READY_TIMEOUT = "PodsReadyTimeout"
+    """Its pods were not ready in time."""
     ADMISSION_CHECK = "AdmissionCheck"
+    """A check answered Retry or Rejected."""
     CLUSTER_QUEUE_STOPPED = "ClusterQueueStopped"
+    """Its ClusterQueue is drained (HoldAndDrain)."""
     LOCAL_QUEUE_STOPPED = "LocalQueueStopped"
+    """Its LocalQueue is drained (HoldAndDrain)."""
     NODE_FAILURES = "NodeFailures"
+    """A node of its topology assignment failed and could not be replaced."""
     FLAVOR_MIGRATION = "FlavorMigration"
+    """A flavor that it prefers has become free."""
     DEACTIVATED = "Deactivated"
+    """`active` is false."""
     DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
     """Beyond Kueue: admitted on quota alone before any device was known, and now devices are known."""
     DRAINED = "Drained"
@@ -88,28 +121,41 @@ class PreemptionReason(StrEnum):
     """The reason why Preempted is True."""
 
     IN_CLUSTER_QUEUE = "InClusterQueue"
+    """The preemptor is of the same ClusterQueue and has precedence there."""
     IN_COHORT_RECLAMATION = "InCohortReclamation"
+    """The victim borrowed quota that the preemptor's side of the cohort owns."""
     IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
+    """The victim's queue has the larger share of what the cohort lends."""
     IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+    """The preemptor borrows too, but borrowWithinCohort lets it preempt lower priorities."""
 
 
 class RequeuedReason(StrEnum):
     """Reasons of the Requeued condition that are not an eviction reason."""
 
     REACTIVATED = "Reactivated"
+    """`active` is true again."""
     BACKOFF_FINISHED = "BackoffFinished"
+    """The pause after an eviction is over."""
     CLUSTER_QUEUE_RESTARTED = "ClusterQueueRestarted"
+    """Its ClusterQueue admits again."""
     LOCAL_QUEUE_RESTARTED = "LocalQueueRestarted"
+    """Its LocalQueue admits again."""
     INADMISSIBLE = "Inadmissible"
+    """The devices of its claims cannot be counted, so it is kept out of its queue."""
 
 
 class DeactivationCause(StrEnum):
     """The cause for which Kueue deactivates a workload by itself; `Deactivated` becomes `DeactivatedDueTo<Cause>`."""
 
     ADMISSION_CHECK = "AdmissionCheck"
+    """A check rejected it: asking again would not help."""
     REQUEUING_LIMIT_EXCEEDED = "RequeuingLimitExceeded"
+    """Its pods missed their time-out as often as the limit allows."""
     MAXIMUM_EXECUTION_TIME_EXCEEDED = "MaximumExecutionTimeExceeded"
+    """It ran longer than its own limit."""
     EVICTED_ON_MANAGER_CLUSTER = "EvictedOnManagerCluster"
+    """The manager cluster of MultiKueue evicted the original of this copy."""
 
 
 class FinishedReason(StrEnum):
@@ -118,42 +164,59 @@ class FinishedReason(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     OUT_OF_SYNC = "OutOfSync"
+    """Its job has requested another size since, so that it stands for no job."""
     OWNER_NOT_FOUND = "OwnerNotFound"
+    """Its job is deleted."""
     WORKLOAD_SLICE_REPLACED = "WorkloadSliceReplaced"
+    """A larger or smaller slice of the same elastic job has taken its place."""
     FAILED_TO_START = "FailedToStart"
+    """The cluster refuses its job for good, so that it would hold quota for nothing."""
     CANCELLED = "Cancelled"
+    """A user ended it; Kueue would delete it."""
 
 
 class PodsReadyReason(StrEnum):
     """Reasons of the PodsReady condition."""
 
     WAIT_FOR_START = "WaitForStart"
+    """Its pods have not been ready since its admission."""
     WAIT_FOR_RECOVERY = "WaitForRecovery"
+    """Its pods were ready, and one has failed since."""
     STARTED = "Started"
+    """All its pods are ready for the first time."""
     RECOVERED = "Recovered"
+    """All its pods are ready again."""
 
 
 class ReplacementPodsReason(StrEnum):
     """Reasons of the WaitingForReplacementPods condition, beside those of an eviction and PodGroupIncomplete."""
 
     PODS_FAILED = "PodsFailed"
+    """Members have failed, and the group is incomplete without them."""
     PODS_READY = "PodsReady"
+    """All members are there and ready."""
 
 
 class AdmissionCheckStatus(StrEnum):
     """The state of one admission check of a workload."""
 
     PENDING = "Pending"
+    """Its controller has not answered."""
     READY = "Ready"
+    """The workload may be admitted."""
     RETRY = "Retry"
+    """The workload is evicted and may try again later."""
     REJECTED = "Rejected"
+    """The workload is evicted and deactivated."""
 
 
 class QueueingStrategy(StrEnum):
     """The effect of a head that does not fit on the workloads behind it: it blocks them, or lets them pass."""
 
     STRICT_FIFO = "StrictFIFO"
+    """A head that does not fit blocks the queue, so that small workloads cannot delay a large one for ever."""
     BEST_EFFORT_FIFO = "BestEffortFIFO"
+    """A head that does not fit lets the others pass, so that free quota does not stay idle."""
 
 
 class StopPolicy(StrEnum):
@@ -161,7 +224,9 @@ class StopPolicy(StrEnum):
 
     NONE = "None"
     HOLD = "Hold"
+    """No new admissions; admitted workloads run to their end."""
     HOLD_AND_DRAIN = "HoldAndDrain"
+    """No new admissions, and admitted workloads are evicted."""
 
 
 class WithinClusterQueuePolicy(StrEnum):
@@ -170,6 +235,7 @@ class WithinClusterQueuePolicy(StrEnum):
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
     LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
+    """Also workloads of its own priority that were created later."""
 
 
 class ReclaimWithinCohortPolicy(StrEnum):
@@ -177,35 +243,47 @@ class ReclaimWithinCohortPolicy(StrEnum):
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
+    """A borrower keeps lent quota against workloads of at most its priority."""
     ANY = "Any"
+    """The owner gets its quota back whatever the borrower's priority."""
 
 
 class BorrowWithinCohortPolicy(StrEnum):
     """Whether a workload that has to borrow may preempt workloads of the cohort."""
 
     NEVER = "Never"
+    """A workload that has to borrow waits until quota is free."""
     LOWER_PRIORITY = "LowerPriority"
+    """It may preempt lower priorities, up to the threshold if there is one."""
 
 
 class FungibilityPolicy(StrEnum):
     """Whether the search ends at a flavor that fits by borrowing (or by preempting), or continues."""
 
     MAY_STOP_SEARCH = "MayStopSearch"
+    """The first such flavor is taken: the order of flavors counts more than borrowing or victims."""
     TRY_NEXT_FLAVOR = "TryNextFlavor"
+    """A later flavor may fit without them."""
 
 
 class FungibilityPreference(StrEnum):
     """The preference between two flavors if one needs borrowing and the other preemption."""
 
     BORROWING_OVER_PREEMPTION = "BorrowingOverPreemption"
+    """Borrow rather than stop running workloads."""
     PREEMPTION_OVER_BORROWING = "PreemptionOverBorrowing"
+    """Stop workloads rather than borrow quota that its owner may reclaim."""
 
 
 class PreemptionStrategy(StrEnum):
     """Fair sharing: the comparison of shares that allows preemption of a workload of another queue."""
 
     LESS_THAN_OR_EQUAL_TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
+    """The preemptor's share with the workload is at most the victim queue's share without its workload, so that the two
+    cannot preempt each other in turns."""
     LESS_THAN_INITIAL_SHARE = "LessThanInitialShare"
+    """The preemptor's share with the workload is below the victim queue's share before: also evens out shares that
+    differ by less than one workload."""
 
 
 class AdmissionMode(StrEnum):
@@ -219,14 +297,18 @@ class QuotaCheckStrategy(StrEnum):
     """The treatment of a requested resource that no resource group covers."""
 
     BLOCK_UNDECLARED = "BlockUndeclared"
+    """The workload is refused, because an admission would not limit the resource."""
     IGNORE_UNDECLARED = "IgnoreUndeclared"
+    """The resource is not limited."""
 
 
 class TransformationStrategy(StrEnum):
     """Whether a transformed resource is kept beside its outputs."""
 
     RETAIN = "Retain"
+    """The input is charged as well."""
     REPLACE = "Replace"
+    """Only the outputs are charged."""
 
 
 class PlacementScope(StrEnum):
@@ -245,7 +327,9 @@ class RequeuingTimestamp(StrEnum):
     """The time that orders a workload that WaitForPodsReady evicted."""
 
     EVICTION = "Eviction"
+    """Behind the workloads that were queued before its eviction, so that it does not block them again."""
     CREATION = "Creation"
+    """In its old place."""
 
 
 class ClusterQueueReason(StrEnum):
@@ -253,15 +337,25 @@ class ClusterQueueReason(StrEnum):
 
     READY = "Ready"
     TERMINATING = "Terminating"
+    """It is deleted once its workloads have ended."""
     STOPPED = "Stopped"
+    """Its stopPolicy is not None."""
     FLAVOR_NOT_FOUND = "FlavorNotFound"
+    """It names a flavor that does not exist."""
     ADMISSION_CHECK_NOT_FOUND = "AdmissionCheckNotFound"
+    """It names a check that does not exist."""
     ADMISSION_CHECK_INACTIVE = "AdmissionCheckInactive"
+    """The controller of a check is not ready to answer."""
     MULTIPLE_MULTIKUEUE_ADMISSION_CHECKS = "MultipleMultiKueueAdmissionChecks"
+    """Two checks would choose a worker cluster each."""
     MULTIKUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR = "MultiKueueAdmissionCheckAppliedPerFlavor"
+    """The worker cluster chooses the flavor, so its check cannot depend on one."""
     MULTIKUEUE_WITH_PROVISIONING_REQUEST = "MultiKueueWithProvisioningRequest"
+    """Nodes would be provisioned here for pods that run in a worker cluster."""
     TOPOLOGY_NOT_FOUND = "TopologyNotFound"
+    """A flavor names a topology that does not exist."""
     COHORT_CYCLE = "CohortCycle"
+    """Its cohorts are parents of each other, so that no tree of quotas exists."""
 
 
 class LocalQueueReason(StrEnum):
@@ -269,8 +363,11 @@ class LocalQueueReason(StrEnum):
 
     READY = "Ready"
     STOPPED = "Stopped"
+    """Its stopPolicy is not None."""
     CLUSTER_QUEUE_DOES_NOT_EXIST = "ClusterQueueDoesNotExist"
+    """Its workloads wait until the ClusterQueue is created."""
     CLUSTER_QUEUE_IS_INACTIVE = "ClusterQueueIsInactive"
+    """Its workloads wait for the same as the ClusterQueue."""
 
 
 class DecisionKind(StrEnum):
@@ -278,10 +375,15 @@ class DecisionKind(StrEnum):
 
     ADMIT = "Admit"
     PREEMPT = "Preempt"
+    """Its victims are evicted; it is admitted in a later cycle, when they have stopped."""
     EVICT = "Evict"
+    """It is asked to stop, for another reason than a preemption."""
     INADMISSIBLE = "Inadmissible"
+    """It does not fit, and is not tried again until something changes that could let it in."""
     SKIP = "Skip"
+    """It does not fit now, and is tried again in the next cycle."""
     REPLACE_NODE = "ReplaceNode"
+    """A pod of an admitted workload gets another node for a failed one."""
 
 
 class Unscaled(StrEnum):
