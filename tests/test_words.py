@@ -64,6 +64,18 @@ def test_users_and_clients_are_named() -> None:
     assert found == []
 
 
+def test_documents_name_users_and_clients() -> None:
+    documents = [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in ("README.md", "CHANGELOG.md"))]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line[:80]}"
+        for path in documents
+        if path.name != "style.md"  # quotes the words that are out
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if _PRONOUN.search(line)
+    ]
+    assert found == []
+
+
 def test_docstrings_have_no_codes_of_a_tracker() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
