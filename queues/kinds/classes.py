@@ -27,11 +27,18 @@ WORKLOAD_PRIORITY_CLASS: Final = Kind(
     ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1"),
     "workload-priority-classes",
     ("wpc",),
-    description="A WorkloadPriorityClass.",
+    description="A WorkloadPriorityClass: a priority for scheduling, independent of the pods' priority.",
     model=WorkloadPriorityClass,
     fields=(
-        Field("value", "value", Integer(0), required=True, always=True),
-        Field("description", "description", Text(max_length=_MAX_DESCRIPTION)),
+        Field(
+            "value",
+            "value",
+            Integer(0),
+            required=True,
+            always=True,
+            help="The priority; workloads of a higher one are ordered first and may preempt.",
+        ),
+        Field("description", "description", Text(max_length=_MAX_DESCRIPTION), help="A note for users."),
     ),
 )
 
@@ -49,10 +56,29 @@ PRIORITY_CLASS: Final = Kind(
     description="A PriorityClass.",
     model=PriorityClass,
     fields=(
-        Field("value", "value", Integer(0), always=True, frozen=True),
-        Field("description", "description", Text(max_length=_MAX_DESCRIPTION)),
-        Field("global_default", "globalDefault", Boolean(), always=True),
-        Field("preemption_policy", "preemptionPolicy", Choice(PreemptionPolicy), frozen=True),
+        Field(
+            "value",
+            "value",
+            Integer(0),
+            always=True,
+            frozen=True,
+            help="The priority; workloads of a higher one are ordered first and may preempt.",
+        ),
+        Field("description", "description", Text(max_length=_MAX_DESCRIPTION), help="A note for users."),
+        Field(
+            "global_default",
+            "globalDefault",
+            Boolean(),
+            always=True,
+            help="The class of pods that name none; at most one has it.",
+        ),
+        Field(
+            "preemption_policy",
+            "preemptionPolicy",
+            Choice(PreemptionPolicy),
+            frozen=True,
+            help="Never: pods of the class wait for free quota instead of preempting.",
+        ),
     ),
     check=_check_priority,
 )

@@ -32,7 +32,7 @@ RESOURCE_FLAVOR: Final = Kind(
     ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1alpha2"),
     "resource-flavors",
     ("rf", "flavor"),
-    description="A ResourceFlavor.",
+    description="A ResourceFlavor: a set of nodes with quota of its own.",
     model=ResourceFlavor,
     fields=(
         Field(
@@ -40,6 +40,7 @@ RESOURCE_FLAVOR: Final = Kind(
             "spec.nodeLabels",
             TextMap(_MAX, qualified_name, label_value),
             older={"v1alpha2": Place("nodeSelector")},
+            help="Labels that select the flavor's nodes; pods get them as a node selector.",
         ),
         Field(
             "node_taints",
@@ -50,6 +51,7 @@ RESOURCE_FLAVOR: Final = Kind(
                 lambda taints: tuple(Taint.from_manifest(taint) for taint in taints),
             ),
             older={"v1alpha2": Place("taints")},
+            help="Taints of the flavor's nodes: only workloads that tolerate them get the flavor.",
         ),
         Field(
             "tolerations",
@@ -60,6 +62,7 @@ RESOURCE_FLAVOR: Final = Kind(
                 lambda tolerations: tuple(Toleration.from_manifest(toleration) for toleration in tolerations),
             ),
             older={"v1alpha2": None},
+            help="Tolerations that pods get with the flavor.",
         ),
         Field(
             "topology_name",
@@ -69,6 +72,7 @@ RESOURCE_FLAVOR: Final = Kind(
             core="topology_name",
             older={"v1alpha2": None},
             frozen=lambda old, new: bool(old) and old != new,
+            help="The Topology of the flavor's nodes; with one, pods are placed in its domains.",
         ),
         Field(
             "quota_only",
@@ -119,7 +123,7 @@ TOPOLOGY: Final = Kind(
     ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1alpha1"),
     "topologies",
     ("topo",),
-    description="A Topology.",
+    description="A Topology: the levels of blocks, racks and hosts in which pods are placed together.",
     model=Topology,
     spec_required=True,
     fields=(
@@ -153,7 +157,7 @@ ADMISSION_CHECK: Final = Kind(
     ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1"),
     "admission-checks",
     ("ac",),
-    description="An AdmissionCheck.",
+    description="An AdmissionCheck: a condition that another controller sets before a workload is admitted.",
     model=AdmissionCheck,
     spec_required=True,
     fields=(
@@ -164,9 +168,16 @@ ADMISSION_CHECK: Final = Kind(
             required=True,
             always=True,
             frozen=True,
+            help="The controller that answers the check.",
         ),
-        Field("parameters", "spec.parameters", Structure(_read_parameters, dict), core=None),
-        Field("active", "", Boolean()),
+        Field(
+            "parameters",
+            "spec.parameters",
+            Structure(_read_parameters, dict),
+            core=None,
+            help="The object with the controller's parameters.",
+        ),
+        Field("active", "", Boolean(), help="Whether the controller is ready to answer."),
     ),
     dropped={"v1beta1": ("spec.retryDelayMinutes",)},
     users=users.of_check,

@@ -136,7 +136,13 @@ RESOURCE_QUOTA: Final = Kind(
     model=ResourceQuota,
     fields=(
         Field("hard", "spec.hard", Quantities(), help="{resource: quantity}"),
-        Field("scopes", "spec.scopes", Structure(_read_scopes, list, of_texts=True), core=None),
+        Field(
+            "scopes",
+            "spec.scopes",
+            Structure(_read_scopes, list, of_texts=True),
+            core=None,
+            help="The quota counts only pods that match all of these.",
+        ),
         Field(
             "scope_selector",
             "spec.scopeSelector",

@@ -94,6 +94,7 @@ MULTIKUEUE_CONFIG: Final = Kind(
             Choice(QuotaManagement, QuotaManagement.MANUAL),
             core=None,
             older={"v1beta1": None},
+            help="Whether quotas are checked in the manager, or only in the worker that runs the workload.",
         ),
     ),
     check=_refuse_automation,
@@ -124,7 +125,9 @@ MULTIKUEUE_CLUSTER: Final = Kind(
             older={"v1beta1": Place("spec.clusterProfileRef.name")},
             help="A cluster that is known here; it has to accept this one's workloads.",
         ),
-        Field("conditions", "", Structure(_read_nothing, list), core=None),
+        Field(
+            "conditions", "", Structure(_read_nothing, list), core=None, help="Whether the worker cluster is connected."
+        ),
     ),
     check=_check_source,
 )

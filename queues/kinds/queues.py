@@ -32,7 +32,7 @@ _NOT_IN_ALPHA: Final[dict[str, Place | None]] = {"v1alpha2": None}
 
 _PROTECTION: Final = {
     "preemption_protection": Group(
-        "Beyond Kueue: how long a workload is safe.", cohort.PreemptionProtection, "protection", sparse=True
+        "Beyond Kueue: protection of workloads from preemption.", cohort.PreemptionProtection, "protection", sparse=True
     )
 }
 _PROTECTION_FIELDS: Final = (
@@ -42,7 +42,7 @@ _PROTECTION_FIELDS: Final = (
         Integer(minimum=0),
         json="preemption_protection.minimum_run_seconds",
         annotation="kueueweb.io/minimum-run-seconds",
-        help="Beyond Kueue: safe from preemption so long.",
+        help="Beyond Kueue: the time after its admission in which a workload is not preempted.",
     ),
     Field(
         "cool_down_seconds",
@@ -50,7 +50,7 @@ _PROTECTION_FIELDS: Final = (
         Integer(minimum=0),
         json="preemption_protection.cool_down_seconds",
         annotation="kueueweb.io/preemption-cool-down-seconds",
-        help="Beyond Kueue: between two preemptions.",
+        help="Beyond Kueue: the time after a preemption in which a workload is not preempted again.",
     ),
 )
 
@@ -68,7 +68,7 @@ _PRIORITY_WEIGHTS: Final = Field(
     "",
     multifactor.MultifactorWeights(),
     annotation=multifactor.ANNOTATION,
-    help="Beyond Kueue: the multifactor priority that orders what waits, as in Slurm.",
+    help="Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm.",
 )
 
 
@@ -79,7 +79,7 @@ def _weight(older: dict[str, Place | None]) -> Field:
         Weight(),
         json="fair_weight",
         older=older,
-        help="Of fair sharing; 1 by default.",
+        help="The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last.",
     )
 
 
@@ -88,7 +88,7 @@ COHORT: Final = Kind(
     (*_KUEUE, "kueue.x-k8s.io/v1alpha1"),
     "cohorts",
     ("co",),
-    description="A Cohort.",
+    description="A Cohort: queues and cohorts that share unused quota.",
     model=Cohort,
     groups=_PROTECTION,
     fields=(
@@ -99,8 +99,17 @@ COHORT: Final = Kind(
             json="parent",
             core="parent_name",
             older={"v1alpha1": Place("spec.parent")},
+            help="The cohort above, from which this one may borrow; empty: it is a root.",
         ),
-        Field("resource_groups", "spec.resourceGroups", ResourceGroups("parent_name", lending_within_nominal=False)),
+        Field(
+            "resource_groups",
+            "spec.resourceGroups",
+            ResourceGroups("parent_name", lending_within_nominal=False),
+            help=(
+                "Quotas by flavor and resource. Resources of one group get the same flavor, and flavors "
+                "are tried in order."
+            ),
+        ),
         _weight({}),
         *_PROTECTION_FIELDS,
         _NODE_QUOTAS,
@@ -206,7 +215,7 @@ CLUSTER_QUEUE: Final = Kind(
     _WITH_ALPHA,
     "cluster-queues",
     ("cq",),
-    description="A ClusterQueue.",
+    description="A ClusterQueue: quotas by flavor and resource, with the rules of borrowing and preemption.",
     model=ClusterQueue,
     spec_required=True,
     groups={
@@ -214,7 +223,7 @@ CLUSTER_QUEUE: Final = Kind(
             "Whether to try the next flavor before borrowing or preempting in this one.",
             cluster_queue.FlavorFungibility,
         ),
-        "preemption": Group("Whom a waiting workload may preempt.", cluster_queue.ClusterQueuePreemption),
+        "preemption": Group("The workloads that a pending workload may preempt.", cluster_queue.ClusterQueuePreemption),
         "preemption.borrow_within_cohort": Group(
             "Whether a workload that has to borrow may preempt.", cluster_queue.BorrowWithinCohort
         ),
@@ -228,18 +237,27 @@ CLUSTER_QUEUE: Final = Kind(
             json="cohort",
             core="cohort_name",
             older={"v1beta1": Place("spec.cohort"), "v1alpha2": Place("spec.cohort")},
+            help="The cohort with which it shares unused quota; empty: it neither borrows nor lends.",
         ),
         Field(
             "resource_groups",
             "spec.resourceGroups",
             ResourceGroups("cohort_name", lending_within_nominal=True),
             older={"v1alpha2": Place("spec.resources", AlphaResources("cohort_name", lending_within_nominal=True))},
+            help=(
+                "Quotas by flavor and resource. Resources of one group get the same flavor, and flavors "
+                "are tried in order."
+            ),
         ),
         Field(
             "queueing_strategy",
             "spec.queueingStrategy",
             Choice(QueueingStrategy, QueueingStrategy.BEST_EFFORT_FIFO),
             always=True,
+            help=(
+                "StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: "
+                "it lets them pass."
+            ),
         ),
         Field(
             "namespace_selector",
@@ -253,6 +271,7 @@ CLUSTER_QUEUE: Final = Kind(
             _BORROW,
             json="flavor_fungibility.when_can_borrow",
             older={"v1beta1": Place("spec.flavorFungibility.whenCanBorrow", _OLD_BORROW), **_NOT_IN_ALPHA},
+            help="Whether the search ends at a flavor that fits by borrowing, or tries the next flavor first.",
         ),
         Field(
             "when_can_preempt",
@@ -260,6 +279,7 @@ CLUSTER_QUEUE: Final = Kind(
             _PREEMPT,
             json="flavor_fungibility.when_can_preempt",
             older={"v1beta1": Place("spec.flavorFungibility.whenCanPreempt", _OLD_PREEMPT), **_NOT_IN_ALPHA},
+            help="Whether the search ends at a flavor that fits by preemption, or tries the next flavor first.",
         ),
         Field(
             "flavor_preference",
@@ -267,18 +287,29 @@ CLUSTER_QUEUE: Final = Kind(
             Choice(FungibilityPreference),
             json="flavor_fungibility.preference",
             older=_NOT_IN_ALPHA,
+            help=(
+                "The better of two flavors if one needs borrowing and the other preemption. Both policies "
+                "must be TryNextFlavor."
+            ),
         ),
         Field(
             "within_cluster_queue",
             "spec.preemption.withinClusterQueue",
             Choice(WithinClusterQueuePolicy, WithinClusterQueuePolicy.NEVER),
             json="preemption.within_cluster_queue",
+            help=(
+                "The workloads of this queue that a pending workload may preempt: none, lower priorities, "
+                "or also newer ones of its own priority."
+            ),
         ),
         Field(
             "reclaim_within_cohort",
             "spec.preemption.reclaimWithinCohort",
             Choice(ReclaimWithinCohortPolicy, ReclaimWithinCohortPolicy.NEVER),
             json="preemption.reclaim_within_cohort",
+            help=(
+                "The borrowing workloads of other queues that a pending workload within its nominal quota may preempt."
+            ),
         ),
         Field(
             "borrow_within_cohort_policy",
@@ -286,6 +317,7 @@ CLUSTER_QUEUE: Final = Kind(
             Choice(BorrowWithinCohortPolicy, BorrowWithinCohortPolicy.NEVER),
             json="preemption.borrow_within_cohort.policy",
             older=_NOT_IN_ALPHA,
+            help="Whether a workload that has to borrow may preempt workloads of lower priority in other queues.",
         ),
         Field(
             "borrow_within_cohort_max_priority_threshold",
@@ -293,15 +325,31 @@ CLUSTER_QUEUE: Final = Kind(
             Integer(),
             json="preemption.borrow_within_cohort.max_priority_threshold",
             older=_NOT_IN_ALPHA,
+            help=("The highest priority that such a preemption may evict; null: any priority below the preemptor's."),
         ),
-        Field("admission_checks", "spec.admissionChecksStrategy", AdmissionChecks(), older=_NOT_IN_ALPHA),
-        Field("stop_policy", "spec.stopPolicy", Choice(StopPolicy, StopPolicy.NONE), older=_NOT_IN_ALPHA),
+        Field(
+            "admission_checks",
+            "spec.admissionChecksStrategy",
+            AdmissionChecks(),
+            older=_NOT_IN_ALPHA,
+            help=(
+                "Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some."
+            ),
+        ),
+        Field(
+            "stop_policy",
+            "spec.stopPolicy",
+            Choice(StopPolicy, StopPolicy.NONE),
+            older=_NOT_IN_ALPHA,
+            help="Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.",
+        ),
         _weight(_NOT_IN_ALPHA),
         Field(
             "admission_mode",
             "spec.admissionScope.admissionMode",
             Choice(AdmissionMode),
             older=_NOT_IN_ALPHA,
+            help="Whether pending workloads are ordered by the past usage of their LocalQueues.",
         ),
         Field(
             "concurrent_admission_policy",
@@ -346,7 +394,7 @@ LOCAL_QUEUE: Final = Kind(
     "local-queues",
     ("lq", "queue"),
     namespaced=True,
-    description="A LocalQueue.",
+    description="A LocalQueue: a namespace's access to a ClusterQueue.",
     model=LocalQueue,
     spec_required=True,
     fields=(
@@ -357,8 +405,15 @@ LOCAL_QUEUE: Final = Kind(
             json="cluster_queue",
             always=True,
             frozen=True,
+            help="The ClusterQueue whose quota the workloads use.",
         ),
-        Field("stop_policy", "spec.stopPolicy", Choice(StopPolicy, StopPolicy.NONE), older=_NOT_IN_ALPHA),
+        Field(
+            "stop_policy",
+            "spec.stopPolicy",
+            Choice(StopPolicy, StopPolicy.NONE),
+            older=_NOT_IN_ALPHA,
+            help="Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.",
+        ),
         _weight(_NOT_IN_ALPHA),
     ),
     core=lambda row, known: local_queue.LocalQueue(

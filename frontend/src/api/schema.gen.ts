@@ -2618,7 +2618,7 @@ export interface components {
          * @enum {string}
          */
         ActEnum: "Reserve" | "Preempt" | "Wait";
-        /** @description An AdmissionCheck. */
+        /** @description An AdmissionCheck: a condition that another controller sets before a workload is admitted. */
         AdmissionCheck: {
             /** Format: uuid */
             readonly uid: string;
@@ -2639,13 +2639,16 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description The controller that answers the check. */
             controller_name: string;
+            /** @description The object with the controller's parameters. */
             parameters?: {
                 [key: string]: unknown;
             };
+            /** @description Whether the controller is ready to answer. */
             readonly active: boolean;
         };
-        /** @description An AdmissionCheck. */
+        /** @description An AdmissionCheck: a condition that another controller sets before a workload is admitted. */
         AdmissionCheckRequest: {
             labels?: {
                 [key: string]: string;
@@ -2653,7 +2656,9 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The controller that answers the check. */
             controller_name: string;
+            /** @description The object with the controller's parameters. */
             parameters?: {
                 [key: string]: unknown;
             };
@@ -2774,12 +2779,26 @@ export interface components {
         BlankEnum: "";
         /** @description Whether a workload that has to borrow may preempt. */
         BorrowWithinCohort: {
+            /**
+             * @description Whether a workload that has to borrow may preempt workloads of lower priority in other queues.
+             *
+             *     * `Never` - Never
+             *     * `LowerPriority` - LowerPriority
+             */
             policy?: components["schemas"]["PolicyEnum"];
+            /** @description The highest priority that such a preemption may evict; null: any priority below the preemptor's. */
             max_priority_threshold?: number | null;
         };
         /** @description Whether a workload that has to borrow may preempt. */
         BorrowWithinCohortRequest: {
+            /**
+             * @description Whether a workload that has to borrow may preempt workloads of lower priority in other queues.
+             *
+             *     * `Never` - Never
+             *     * `LowerPriority` - LowerPriority
+             */
             policy?: components["schemas"]["PolicyEnum"];
+            /** @description The highest priority that such a preemption may evict; null: any priority below the preemptor's. */
             max_priority_threshold?: number | null;
         };
         /** @description A rule of the books that does not hold, found by the audit and confirmed by a second look. */
@@ -2939,8 +2958,16 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description The cohort with which it shares unused quota; empty: it neither borrows nor lends. */
             cohort?: string;
+            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroup"][];
+            /**
+             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: it lets them pass.
+             *
+             *     * `StrictFIFO` - StrictFIFO
+             *     * `BestEffortFIFO` - BestEffortFIFO
+             */
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
             /** @description A label selector; null selects no namespace, {} all. */
             namespace_selector?: {
@@ -2948,17 +2975,26 @@ export interface components {
             } | null;
             flavor_fungibility?: components["schemas"]["FlavorFungibility"];
             preemption?: components["schemas"]["Preemption"];
+            /** @description Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some. */
             admission_checks?: components["schemas"]["AdmissionCheckRule"][];
+            /**
+             * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
+             *
+             *     * `None` - None
+             *     * `Hold` - Hold
+             *     * `HoldAndDrain` - HoldAndDrain
+             */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
+            /** @description Whether pending workloads are ordered by the past usage of their LocalQueues. */
             admission_mode?: string;
             /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtection"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuota"][];
-            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
             /** @description Beyond Kueue: a factor of the multifactor priority. */
             queue_priority?: number;
@@ -2973,8 +3009,16 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The cohort with which it shares unused quota; empty: it neither borrows nor lends. */
             cohort?: string;
+            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
+            /**
+             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: it lets them pass.
+             *
+             *     * `StrictFIFO` - StrictFIFO
+             *     * `BestEffortFIFO` - BestEffortFIFO
+             */
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
             /** @description A label selector; null selects no namespace, {} all. */
             namespace_selector?: {
@@ -2982,17 +3026,26 @@ export interface components {
             } | null;
             flavor_fungibility?: components["schemas"]["FlavorFungibilityRequest"];
             preemption?: components["schemas"]["PreemptionRequest"];
+            /** @description Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some. */
             admission_checks?: components["schemas"]["AdmissionCheckRuleRequest"][];
+            /**
+             * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
+             *
+             *     * `None` - None
+             *     * `Hold` - Hold
+             *     * `HoldAndDrain` - HoldAndDrain
+             */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
+            /** @description Whether pending workloads are ordered by the past usage of their LocalQueues. */
             admission_mode?: string;
             /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
             /** @description Beyond Kueue: a factor of the multifactor priority. */
             queue_priority?: number;
@@ -3002,7 +3055,7 @@ export interface components {
             name: string;
             mode: components["schemas"]["ModeEnum"];
         };
-        /** @description A Cohort. */
+        /** @description A Cohort: queues and cohorts that share unused quota. */
         Cohort: {
             /** Format: uuid */
             readonly uid: string;
@@ -3023,14 +3076,16 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description The cohort above, from which this one may borrow; empty: it is a root. */
             parent?: string;
+            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroup"][];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtection"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuota"][];
-            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
         };
         /** @description The quota of a cohort and all below it, and the usage above their own guarantees. */
@@ -3040,7 +3095,7 @@ export interface components {
             subtree_quota: number;
             used: number;
         };
-        /** @description A Cohort. */
+        /** @description A Cohort: queues and cohorts that share unused quota. */
         CohortRequest: {
             labels?: {
                 [key: string]: string;
@@ -3048,14 +3103,16 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The cohort above, from which this one may borrow; empty: it is a root. */
             parent?: string;
+            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
         };
         /** @description The tree. */
@@ -3593,14 +3650,40 @@ export interface components {
         };
         /** @description Whether to try the next flavor before borrowing or preempting in this one. */
         FlavorFungibility: {
+            /**
+             * @description Whether the search ends at a flavor that fits by borrowing, or tries the next flavor first.
+             *
+             *     * `MayStopSearch` - MayStopSearch
+             *     * `TryNextFlavor` - TryNextFlavor
+             */
             when_can_borrow?: components["schemas"]["FungibilityPolicyEnum"];
+            /**
+             * @description Whether the search ends at a flavor that fits by preemption, or tries the next flavor first.
+             *
+             *     * `MayStopSearch` - MayStopSearch
+             *     * `TryNextFlavor` - TryNextFlavor
+             */
             when_can_preempt?: components["schemas"]["FungibilityPolicyEnum"];
+            /** @description The better of two flavors if one needs borrowing and the other preemption. Both policies must be TryNextFlavor. */
             preference?: string;
         };
         /** @description Whether to try the next flavor before borrowing or preempting in this one. */
         FlavorFungibilityRequest: {
+            /**
+             * @description Whether the search ends at a flavor that fits by borrowing, or tries the next flavor first.
+             *
+             *     * `MayStopSearch` - MayStopSearch
+             *     * `TryNextFlavor` - TryNextFlavor
+             */
             when_can_borrow?: components["schemas"]["FungibilityPolicyEnum"];
+            /**
+             * @description Whether the search ends at a flavor that fits by preemption, or tries the next flavor first.
+             *
+             *     * `MayStopSearch` - MayStopSearch
+             *     * `TryNextFlavor` - TryNextFlavor
+             */
             when_can_preempt?: components["schemas"]["FungibilityPolicyEnum"];
+            /** @description The better of two flavors if one needs borrowing and the other preemption. Both policies must be TryNextFlavor. */
             preference?: string;
         };
         /** @description The quotas in a flavor. */
@@ -4078,7 +4161,7 @@ export interface components {
             /** @description True if others changed too, so that lists must be read. */
             more?: boolean;
         };
-        /** @description A LocalQueue. */
+        /** @description A LocalQueue: a namespace's access to a ClusterQueue. */
         LocalQueueStatus: {
             readonly pending: number;
             readonly reserving: number;
@@ -4104,12 +4187,20 @@ export interface components {
              */
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
+            /** @description The ClusterQueue whose quota the workloads use. */
             cluster_queue?: string;
+            /**
+             * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
+             *
+             *     * `None` - None
+             *     * `Hold` - Hold
+             *     * `HoldAndDrain` - HoldAndDrain
+             */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
         };
-        /** @description A LocalQueue. */
+        /** @description A LocalQueue: a namespace's access to a ClusterQueue. */
         LocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -4117,9 +4208,17 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The ClusterQueue whose quota the workloads use. */
             cluster_queue?: string;
+            /**
+             * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
+             *
+             *     * `None` - None
+             *     * `Hold` - Hold
+             *     * `HoldAndDrain` - HoldAndDrain
+             */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
         };
         /** @description One mistake in what was sent. */
@@ -4248,6 +4347,7 @@ export interface components {
             };
             /** @description A cluster that is known here; it has to accept this one's workloads. */
             cluster_profile?: string;
+            /** @description Whether the worker cluster is connected. */
             readonly conditions: {
                 [key: string]: unknown;
             }[];
@@ -4290,6 +4390,12 @@ export interface components {
             readonly deletion_requested_at: string | null;
             /** @description MultiKueueClusters, the preferred ones first. */
             clusters: string[];
+            /**
+             * @description Whether quotas are checked in the manager, or only in the worker that runs the workload.
+             *
+             *     * `Manual` - Manual
+             *     * `Automated` - Automated
+             */
             quota_management?: components["schemas"]["QuotaManagementEnum"];
         };
         /** @description A MultiKueueConfig. */
@@ -4302,6 +4408,12 @@ export interface components {
             };
             /** @description MultiKueueClusters, the preferred ones first. */
             clusters: string[];
+            /**
+             * @description Whether quotas are checked in the manager, or only in the worker that runs the workload.
+             *
+             *     * `Manual` - Manual
+             *     * `Automated` - Automated
+             */
             quota_management?: components["schemas"]["QuotaManagementEnum"];
         };
         /** @description A token. It is shown this once; we keep only its hash. */
@@ -4760,7 +4872,7 @@ export interface components {
             /** @description How many rows there are; with `total=true`. */
             total?: number;
         };
-        /** @description An AdmissionCheck. */
+        /** @description An AdmissionCheck: a condition that another controller sets before a workload is admitted. */
         PatchedAdmissionCheckRequest: {
             labels?: {
                 [key: string]: string;
@@ -4768,7 +4880,9 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The controller that answers the check. */
             controller_name?: string;
+            /** @description The object with the controller's parameters. */
             parameters?: {
                 [key: string]: unknown;
             };
@@ -4793,8 +4907,16 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The cohort with which it shares unused quota; empty: it neither borrows nor lends. */
             cohort?: string;
+            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
+            /**
+             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: it lets them pass.
+             *
+             *     * `StrictFIFO` - StrictFIFO
+             *     * `BestEffortFIFO` - BestEffortFIFO
+             */
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
             /** @description A label selector; null selects no namespace, {} all. */
             namespace_selector?: {
@@ -4802,17 +4924,26 @@ export interface components {
             } | null;
             flavor_fungibility?: components["schemas"]["FlavorFungibilityRequest"];
             preemption?: components["schemas"]["PreemptionRequest"];
+            /** @description Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some. */
             admission_checks?: components["schemas"]["AdmissionCheckRuleRequest"][];
+            /**
+             * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
+             *
+             *     * `None` - None
+             *     * `Hold` - Hold
+             *     * `HoldAndDrain` - HoldAndDrain
+             */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
+            /** @description Whether pending workloads are ordered by the past usage of their LocalQueues. */
             admission_mode?: string;
             /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
             /** @description Beyond Kueue: a factor of the multifactor priority. */
             queue_priority?: number;
@@ -4849,7 +4980,7 @@ export interface components {
             /** @description Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; sent so, they stay as they are. */
             telemetry_urls?: string[];
         };
-        /** @description A Cohort. */
+        /** @description A Cohort: queues and cohorts that share unused quota. */
         PatchedCohortRequest: {
             labels?: {
                 [key: string]: string;
@@ -4857,14 +4988,16 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The cohort above, from which this one may borrow; empty: it is a root. */
             parent?: string;
+            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders what waits, as in Slurm. */
+            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
         };
         /** @description A LimitRange. */
@@ -4880,7 +5013,7 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
-        /** @description A LocalQueue. */
+        /** @description A LocalQueue: a namespace's access to a ClusterQueue. */
         PatchedLocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -4888,9 +5021,17 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The ClusterQueue whose quota the workloads use. */
             cluster_queue?: string;
+            /**
+             * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
+             *
+             *     * `None` - None
+             *     * `Hold` - Hold
+             *     * `HoldAndDrain` - HoldAndDrain
+             */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description Of fair sharing; 1 by default. */
+            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
         };
         /** @description A MultiKueueCluster. */
@@ -4918,6 +5059,12 @@ export interface components {
             };
             /** @description MultiKueueClusters, the preferred ones first. */
             clusters?: string[];
+            /**
+             * @description Whether quotas are checked in the manager, or only in the worker that runs the workload.
+             *
+             *     * `Manual` - Manual
+             *     * `Automated` - Automated
+             */
             quota_management?: components["schemas"]["QuotaManagementEnum"];
         };
         /** @description The fields of every configuration object. */
@@ -4937,9 +5084,13 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
             value?: number;
+            /** @description A note for users. */
             description?: string;
+            /** @description The class of pods that name none; at most one has it. */
             global_default?: boolean;
+            /** @description Never: pods of the class wait for free quota instead of preempting. */
             preemption_policy?: string;
         };
         /** @description A ProvisioningRequestConfig. */
@@ -4950,18 +5101,23 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The class of ProvisioningRequests, which decides who provisions the nodes. */
             provisioning_class_name?: string;
+            /** @description Parameters that are passed on to the provisioner. */
             parameters?: {
                 [key: string]: string;
             };
             /** @description Pods that ask for none of these need no request; empty: for all. */
             managed_resources?: string[];
+            /** @description How often, and after which pauses, a failed request is made again. */
             retry_strategy?: {
                 [key: string]: unknown;
             };
+            /** @description Node selectors that the pods get from the provisioned request. */
             pod_set_updates?: {
                 [key: string]: unknown;
             };
+            /** @description Whether equal or similar pod sets share one entry of the request; empty: each has its own. */
             pod_set_merge_policy?: string;
         };
         /** @description A ResourceFlavor. */
@@ -4972,15 +5128,19 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description Labels that select the flavor's nodes; pods get them as a node selector. */
             node_labels?: {
                 [key: string]: string;
             };
+            /** @description Taints of the flavor's nodes: only workloads that tolerate them get the flavor. */
             node_taints?: {
                 [key: string]: unknown;
             }[];
+            /** @description Tolerations that pods get with the flavor. */
             tolerations?: {
                 [key: string]: unknown;
             }[];
+            /** @description The Topology of the flavor's nodes; with one, pods are placed in its domains. */
             topology?: string;
             /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
             quota_only?: boolean;
@@ -4997,6 +5157,7 @@ export interface components {
             hard?: {
                 [key: string]: string;
             };
+            /** @description The quota counts only pods that match all of these. */
             scopes?: string[];
             /** @description As in Kubernetes. */
             scope_selector?: {
@@ -5058,7 +5219,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description A Topology. */
+        /** @description A Topology: the levels of blocks, racks and hosts in which pods are placed together. */
         PatchedTopologyRequest: {
             labels?: {
                 [key: string]: string;
@@ -5078,7 +5239,7 @@ export interface components {
             /** @description Exactly these; of who logs in by a provider they are the provider's. */
             groups?: string[];
         };
-        /** @description A WorkloadPriorityClass. */
+        /** @description A WorkloadPriorityClass: a priority for scheduling, independent of the pods' priority. */
         PatchedWorkloadPriorityClassRequest: {
             labels?: {
                 [key: string]: string;
@@ -5086,7 +5247,9 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
             value?: number;
+            /** @description A note for users. */
             description?: string;
         };
         /** @description Where a pod is or would be. */
@@ -5306,29 +5469,57 @@ export interface components {
          * @enum {string}
          */
         PolicyEnum: "Never" | "LowerPriority";
-        /** @description Whom a waiting workload may preempt. */
+        /** @description The workloads that a pending workload may preempt. */
         Preemption: {
+            /**
+             * @description The workloads of this queue that a pending workload may preempt: none, lower priorities, or also newer ones of its own priority.
+             *
+             *     * `Never` - Never
+             *     * `LowerPriority` - LowerPriority
+             *     * `LowerOrNewerEqualPriority` - LowerOrNewerEqualPriority
+             */
             within_cluster_queue?: components["schemas"]["WithinClusterQueueEnum"];
+            /**
+             * @description The borrowing workloads of other queues that a pending workload within its nominal quota may preempt.
+             *
+             *     * `Never` - Never
+             *     * `LowerPriority` - LowerPriority
+             *     * `Any` - Any
+             */
             reclaim_within_cohort?: components["schemas"]["ReclaimWithinCohortEnum"];
             borrow_within_cohort?: components["schemas"]["BorrowWithinCohort"];
         };
-        /** @description Beyond Kueue: how long a workload is safe. */
+        /** @description Beyond Kueue: protection of workloads from preemption. */
         PreemptionProtection: {
-            /** @description Beyond Kueue: safe from preemption so long. */
+            /** @description Beyond Kueue: the time after its admission in which a workload is not preempted. */
             minimum_run_seconds?: number | null;
-            /** @description Beyond Kueue: between two preemptions. */
+            /** @description Beyond Kueue: the time after a preemption in which a workload is not preempted again. */
             cool_down_seconds?: number | null;
         };
-        /** @description Beyond Kueue: how long a workload is safe. */
+        /** @description Beyond Kueue: protection of workloads from preemption. */
         PreemptionProtectionRequest: {
-            /** @description Beyond Kueue: safe from preemption so long. */
+            /** @description Beyond Kueue: the time after its admission in which a workload is not preempted. */
             minimum_run_seconds?: number | null;
-            /** @description Beyond Kueue: between two preemptions. */
+            /** @description Beyond Kueue: the time after a preemption in which a workload is not preempted again. */
             cool_down_seconds?: number | null;
         };
-        /** @description Whom a waiting workload may preempt. */
+        /** @description The workloads that a pending workload may preempt. */
         PreemptionRequest: {
+            /**
+             * @description The workloads of this queue that a pending workload may preempt: none, lower priorities, or also newer ones of its own priority.
+             *
+             *     * `Never` - Never
+             *     * `LowerPriority` - LowerPriority
+             *     * `LowerOrNewerEqualPriority` - LowerOrNewerEqualPriority
+             */
             within_cluster_queue?: components["schemas"]["WithinClusterQueueEnum"];
+            /**
+             * @description The borrowing workloads of other queues that a pending workload within its nominal quota may preempt.
+             *
+             *     * `Never` - Never
+             *     * `LowerPriority` - LowerPriority
+             *     * `Any` - Any
+             */
             reclaim_within_cohort?: components["schemas"]["ReclaimWithinCohortEnum"];
             borrow_within_cohort?: components["schemas"]["BorrowWithinCohortRequest"];
         };
@@ -5409,9 +5600,13 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
             value?: number;
+            /** @description A note for users. */
             description?: string;
+            /** @description The class of pods that name none; at most one has it. */
             global_default?: boolean;
+            /** @description Never: pods of the class wait for free quota instead of preempting. */
             preemption_policy?: string;
         };
         /**
@@ -5428,9 +5623,13 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
             value?: number;
+            /** @description A note for users. */
             description?: string;
+            /** @description The class of pods that name none; at most one has it. */
             global_default?: boolean;
+            /** @description Never: pods of the class wait for free quota instead of preempting. */
             preemption_policy?: string;
         };
         /** @description A multifactor priority and the weighted parts that it is the sum of. */
@@ -5565,18 +5764,23 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description The class of ProvisioningRequests, which decides who provisions the nodes. */
             provisioning_class_name: string;
+            /** @description Parameters that are passed on to the provisioner. */
             parameters?: {
                 [key: string]: string;
             };
             /** @description Pods that ask for none of these need no request; empty: for all. */
             managed_resources?: string[];
+            /** @description How often, and after which pauses, a failed request is made again. */
             retry_strategy?: {
                 [key: string]: unknown;
             };
+            /** @description Node selectors that the pods get from the provisioned request. */
             pod_set_updates?: {
                 [key: string]: unknown;
             };
+            /** @description Whether equal or similar pod sets share one entry of the request; empty: each has its own. */
             pod_set_merge_policy?: string;
         };
         /** @description A ProvisioningRequestConfig. */
@@ -5587,18 +5791,23 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The class of ProvisioningRequests, which decides who provisions the nodes. */
             provisioning_class_name: string;
+            /** @description Parameters that are passed on to the provisioner. */
             parameters?: {
                 [key: string]: string;
             };
             /** @description Pods that ask for none of these need no request; empty: for all. */
             managed_resources?: string[];
+            /** @description How often, and after which pauses, a failed request is made again. */
             retry_strategy?: {
                 [key: string]: unknown;
             };
+            /** @description Node selectors that the pods get from the provisioned request. */
             pod_set_updates?: {
                 [key: string]: unknown;
             };
+            /** @description Whether equal or similar pod sets share one entry of the request; empty: each has its own. */
             pod_set_merge_policy?: string;
         };
         /** @description A device of a ResourceSlice. */
@@ -5802,15 +6011,19 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description Labels that select the flavor's nodes; pods get them as a node selector. */
             node_labels?: {
                 [key: string]: string;
             };
+            /** @description Taints of the flavor's nodes: only workloads that tolerate them get the flavor. */
             node_taints?: {
                 [key: string]: unknown;
             }[];
+            /** @description Tolerations that pods get with the flavor. */
             tolerations?: {
                 [key: string]: unknown;
             }[];
+            /** @description The Topology of the flavor's nodes; with one, pods are placed in its domains. */
             topology?: string;
             /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
             quota_only?: boolean;
@@ -5825,15 +6038,19 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description Labels that select the flavor's nodes; pods get them as a node selector. */
             node_labels?: {
                 [key: string]: string;
             };
+            /** @description Taints of the flavor's nodes: only workloads that tolerate them get the flavor. */
             node_taints?: {
                 [key: string]: unknown;
             }[];
+            /** @description Tolerations that pods get with the flavor. */
             tolerations?: {
                 [key: string]: unknown;
             }[];
+            /** @description The Topology of the flavor's nodes; with one, pods are placed in its domains. */
             topology?: string;
             /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
             quota_only?: boolean;
@@ -5890,6 +6107,7 @@ export interface components {
             hard?: {
                 [key: string]: string;
             };
+            /** @description The quota counts only pods that match all of these. */
             scopes?: string[];
             /** @description As in Kubernetes. */
             scope_selector?: {
@@ -5908,6 +6126,7 @@ export interface components {
             hard?: {
                 [key: string]: string;
             };
+            /** @description The quota counts only pods that match all of these. */
             scopes?: string[];
             /** @description As in Kubernetes. */
             scope_selector?: {
@@ -6375,7 +6594,7 @@ export interface components {
             /** @description How long it lives; at most TOKEN_DAYS, the default. */
             days?: number | null;
         };
-        /** @description A Topology. */
+        /** @description A Topology: the levels of blocks, racks and hosts in which pods are placed together. */
         Topology: {
             /** Format: uuid */
             readonly uid: string;
@@ -6399,7 +6618,7 @@ export interface components {
             /** @description Node labels, the widest first. */
             levels: string[];
         };
-        /** @description A Topology. */
+        /** @description A Topology: the levels of blocks, racks and hosts in which pods are placed together. */
         TopologyRequest: {
             labels?: {
                 [key: string]: string;
@@ -6749,7 +6968,7 @@ export interface components {
             };
             pod_sets: components["schemas"]["PodSetInputRequest"][];
         };
-        /** @description A WorkloadPriorityClass. */
+        /** @description A WorkloadPriorityClass: a priority for scheduling, independent of the pods' priority. */
         WorkloadPriorityClass: {
             /** Format: uuid */
             readonly uid: string;
@@ -6770,10 +6989,12 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
             value: number;
+            /** @description A note for users. */
             description?: string;
         };
-        /** @description A WorkloadPriorityClass. */
+        /** @description A WorkloadPriorityClass: a priority for scheduling, independent of the pods' priority. */
         WorkloadPriorityClassRequest: {
             labels?: {
                 [key: string]: string;
@@ -6781,7 +7002,9 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
             value: number;
+            /** @description A note for users. */
             description?: string;
         };
         /**
