@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from scheduling.cycle.assignment import Assignment, Choice, Mode, PodSetResult, Refusal, RefusalKind
-from scheduling.cycle.flavor_devices import DeviceAssigner, NoPlace
+from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.model.resources import PODS
 from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
@@ -29,6 +29,9 @@ Pins = Sequence[Mapping[str, str]]
 """Per pod set, the nominated flavor of each resource. A recomputation may use no other."""
 
 MAY_NOT_BORROW = "a workload that is never preempted may not borrow"
+
+_UNEXPLAINED = Refusal(RefusalKind.DEVICES, PendingReason.WAITING_FOR_DEVICES)
+"""A flavor that has quota but no place for the pods. Most are not explained, because another flavor fits."""
 
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = Mode.NO_FIT, Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM, Mode.FIT
 
@@ -167,7 +170,7 @@ class FlavorAssigner:
         }
         return list(missing)
 
-    def device_refusal(
+    def has_place(
         self,
         info: WorkloadInfo,
         cq: ClusterQueueState,
@@ -175,12 +178,18 @@ class FlavorAssigner:
         results: Sequence[PodSetResult],
         group: GroupState,
         slot: FlavorSlot,
-    ) -> NoPlace | None:
-        """Return why a flavor whose quota fits has no place for the pods, or None. A single flavor is not checked
-        here, because the whole assignment is placed afterwards anyway."""
+    ) -> bool:
+        """Return whether a flavor whose quota fits has a place for the pods. A single flavor is not checked here,
+        because the whole assignment is placed afterwards anyway."""
         if not group.last or not slot.selective or not self._devices.concerns(info):
-            return None
-        return self._devices.refusal_of(info, cq, assignment, results, slot)
+            return True
+        return self._devices.has_place(info, cq, assignment, results, slot)
+
+    def device_refusal(
+        self, info: WorkloadInfo, assignment: Assignment, results: Sequence[PodSetResult], slot: FlavorSlot
+    ) -> Refusal:
+        """Return why a flavor for which `has_place` is false has no place for the pods."""
+        return self._devices.refusal_of(info, assignment, results, slot).refusal(slot.name)
 
     def mismatch(
         self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
@@ -305,6 +314,8 @@ class _GroupSearch:
         if may_wait and found.mode is not FIT:
             refusals.clear()
             found = self._search(group, trigger, refusals, ask=True)
+        if found.mode is not FIT:
+            self._explain_devices(group, refusals)
         if found.slot is None:
             return {}, False
         # After the last flavor of the group, the next attempt starts again with the first one.
@@ -355,13 +366,20 @@ class _GroupSearch:
         self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
     ) -> tuple[Mode, dict[str, tuple[Mode, int]]]:
         """Downgrade a flavor that has quota but no place: it needs preemption if the ClusterQueue allows it for
-        devices, otherwise it does not fit."""
-        refused = self._assigner.device_refusal(self._info, self._cq, self._assignment, self._results, group, slot)
-        if refused is None:
+        devices, otherwise it does not fit. `_explain_devices` says why if no other flavor fits."""
+        if self._assigner.has_place(self._info, self._cq, self._assignment, self._results, group, slot):
             return FIT, fits
-        refusals.append(refused.refusal(slot.name))
+        refusals.append(_UNEXPLAINED._replace(flavor=slot.name))
         mode = PREEMPT if self._cq.spec.preempt_for_devices else NO_FIT
         return mode, {name: (mode, level) for name, (_, level) in fits.items()}
+
+    def _explain_devices(self, group: GroupState, refusals: list[Refusal]) -> None:
+        """Say for each flavor that has quota but no place why it has none."""
+        for slot in group.flavors:
+            unexplained = _UNEXPLAINED._replace(flavor=slot.name)
+            if unexplained in refusals:
+                found = self._assigner.device_refusal(self._info, self._assignment, self._results, slot)
+                refusals[refusals.index(unexplained)] = found
 
     def _may_use(self, slot: FlavorSlot, trigger: str) -> bool:
         allowed = self._info.workload.allowed_flavors

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from scheduling.cycle.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduling.cycle.flavor_topology import Room
 from scheduling.devices.requests.requests import pod_device_request
+from scheduling.devices.search.answers import Unplaced
 from scheduling.devices.search.upper_bound import MOST
 from scheduling.lifecycle.elastic import free_numbers
 from scheduling.model.admission_check import added_selection
@@ -112,26 +113,38 @@ class DeviceAssigner:
             return ""
         return next((f"pod set {ps.name}: {why}" for ps in info.pod_sets if (why := ps.claimed.not_placeable)), "")
 
-    def refusal_of(
+    def has_place(
         self,
         info: WorkloadInfo,
         cq: ClusterQueueState,
         assignment: Assignment,
         members: Sequence[PodSetResult],
         slot: FlavorSlot,
-    ) -> NoPlace | None:
-        """Return why these pod sets, together with those before them, find no place on the nodes of a flavor, or
-        None."""
+    ) -> bool:
+        """Return whether these pod sets, together with those before them, find a place on the nodes of a flavor.
+        Pods that wait for admission checks are placed later."""
         if self.waits_for_checks(info, cq, slot.name):
-            return None
+            return True
+        found = self._state.fleet.find(self._tried(info, assignment, members, slot), without=self._gone())
+        return isinstance(found, Placement)
+
+    def refusal_of(
+        self, info: WorkloadInfo, assignment: Assignment, members: Sequence[PodSetResult], slot: FlavorSlot
+    ) -> NoPlace:
+        """Return why these pod sets, for which `has_place` is false, find no place on the nodes of a flavor."""
+        return self._why_unplaced(self._tried(info, assignment, members, slot))
+
+    def _tried(
+        self, info: WorkloadInfo, assignment: Assignment, members: Sequence[PodSetResult], slot: FlavorSlot
+    ) -> list[PodSetToPlace]:
+        """Return these pod sets in a flavor, together with those before them in theirs."""
         pod_sets: list[PodSetToPlace] = []
         for result in assignment.pod_sets:
             flavors = [choice.flavor for choice in result.flavors.values()]
             if result in members:
                 flavors.append(slot.name)
             pod_sets += self._pod_sets_of(info, result, flavors)
-        found = self._place(pod_sets)
-        return describe(found) if isinstance(found, PlacementRefusal) else None
+        return pod_sets
 
     def filters(self, info: WorkloadInfo, flavors: Sequence[str]) -> NodeFilters | None:
         """Return the constraints other than topology that keep the workload's pods off the nodes of these flavors;
@@ -191,7 +204,7 @@ class DeviceAssigner:
         out the workloads that the simulation has removed by then."""
         if assignment.delayed or not self.concerns(info):
             return None
-        return lambda: not isinstance(self.find(info, assignment), PlacementRefusal)
+        return lambda: isinstance(self.find(info, assignment), Placement)
 
     def still_fits(self, info: WorkloadInfo, assignment: Assignment) -> bool:
         """Return whether the pods still have a place. If the place found before is taken, search another one."""
@@ -201,8 +214,8 @@ class DeviceAssigner:
         if placement is not None and not info.asks_for_devices and self._state.fleet.still_takes(placement):
             return True
         found = self.find(info, assignment)
-        assignment.placement = None if isinstance(found, PlacementRefusal) else self.kept_of(info, found)
-        return not isinstance(found, PlacementRefusal)
+        assignment.placement = self.kept_of(info, found) if isinstance(found, Placement) else None
+        return isinstance(found, Placement)
 
     def kept_of(self, info: WorkloadInfo, found: Placement) -> Placement | None:
         """Return the part of a placement that is reserved: it excludes pods without devices that may have to run
@@ -211,27 +224,41 @@ class DeviceAssigner:
         pods = tuple(pod for pod in found.pods if pod.pod_set not in free) if free else found.pods
         return (found if len(pods) == len(found.pods) else Placement(pods)) if pods else None
 
-    def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | PlacementRefusal:
-        """Return a place for every pod, or the reason why there is none. Workloads that the simulation has removed
-        do not count. Pods of a slice that this workload replaces keep their places, and only the other pods are
-        placed."""
+    def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | Unplaced:
+        """Return a place for every pod, or the first pod that has none. Workloads that the simulation has removed do
+        not count. Pods of a slice that this workload replaces keep their places, and only the other pods are placed."""
         kept = self._kept_pods(info)
+        gone = self._gone(keep=info.workload.replaces if kept else None)
+        found = self._state.fleet.find(self._to_place(info, assignment, kept), without=gone)
+        return _beside(kept, found) if kept and isinstance(found, Placement) else found
+
+    def refusal(self, info: WorkloadInfo, assignment: Assignment) -> NoPlace:
+        """Return why `find` finds no place."""
+        kept = self._kept_pods(info)
+        return self._why_unplaced(self._to_place(info, assignment, kept), keep=info.workload.replaces if kept else None)
+
+    def _to_place(
+        self, info: WorkloadInfo, assignment: Assignment, kept: Sequence[PodPlacement]
+    ) -> list[PodSetToPlace]:
         pod_sets: list[PodSetToPlace] = []
         for result in assignment.pod_sets:
             flavors = [choice.flavor for choice in result.flavors.values()]
             first = sum(pod.pod_set == result.name for pod in kept)
             pod_sets += self._pod_sets_of(info, result, flavors, first)
-        found = self._place(pod_sets, keep=info.workload.replaces if kept else None)
-        return _beside(kept, found) if kept and isinstance(found, Placement) else found
+        return pod_sets
+
+    def _why_unplaced(self, pod_sets: Sequence[PodSetToPlace], *, keep: str | None = None) -> NoPlace:
+        found = self._state.fleet.place(pod_sets, without=self._gone(keep=keep))
+        assert isinstance(found, PlacementRefusal)  # the same search has just failed
+        return describe(found)
+
+    def _gone(self, *, keep: str | None = None) -> list[str]:
+        return [key for key in self._state.simulation.removed if key != keep]
 
     def _kept_pods(self, info: WorkloadInfo) -> tuple[PodPlacement, ...]:
         cq = self._state.cluster_queues.get(info.cluster_queue)
         replaced = self._state.replaced_slice(info, cq) if cq is not None else None
         return replaced.placement.pods if replaced is not None and replaced.placement is not None else ()
-
-    def _place(self, pod_sets: Sequence[PodSetToPlace], *, keep: str | None = None) -> Placement | PlacementRefusal:
-        gone = [key for key in self._state.simulation.removed if key != keep]
-        return self._state.fleet.place(pod_sets, without=gone)
 
     def _request(self, pod_set: PodSetRequests) -> PodDeviceRequest:
         if pod_set.devices is None:

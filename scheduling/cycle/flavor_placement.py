@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scheduling.cycle.assignment import Assignment, Mode, PodSetResult
-from scheduling.cycle.flavor_devices import DeviceAssigner, NoPlace, describe
+from scheduling.cycle.flavor_devices import DeviceAssigner, NoPlace
 from scheduling.cycle.flavor_topology import NO_ROOMS, Rooms, TopologyAssigner
-from scheduling.model.placement import Placement, PlacementRefusal
+from scheduling.devices.search.answers import Unplaced
+from scheduling.model.placement import Placement
 from scheduling.model.topology import TopologyFailure
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.workload_info import WorkloadInfo
@@ -41,8 +42,11 @@ class PlacementAssigner:
         found = self._find(info, assignment)
         if isinstance(found, Placement):
             assignment.placement = self._devices.kept_of(info, found)
+        elif isinstance(found, TopologyFailure):
+            text = f"pod set {found.pod_set}: {found.message} with free devices"
+            self._devices.refuse(cq, assignment, NoPlace(text))
         else:
-            self._devices.refuse(cq, assignment, found)
+            self._devices.refuse(cq, assignment, self._devices.refusal(info, assignment))
 
     def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Delay pod sets that wait for admission checks to the second pass. If the workload asks for devices, the
@@ -75,35 +79,37 @@ class PlacementAssigner:
         assignment.topology_usage = []
         return isinstance(found, Placement)
 
-    def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | NoPlace:
-        """Return a place for every pod and record its leaves in the assignment; or the reason why there is none.
+    def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | TopologyFailure | Unplaced:
+        """Return a place for every pod and record its leaves in the assignment; or the failure: of the topology if it
+        has no leaves with free devices, otherwise of the last leaves that were tried.
 
         Limits for pods without devices are computed only if leaves chosen without them turn out too small. That is
         rare, and the limits prevent the use of the cached leaf capacities.
         """
         knows_all = not self._devices.places_by_room
         rooms = Rooms(self._devices.device_room(assignment)) if self._topology.requests(assignment) else NO_ROOMS
-        refused: NoPlace | None = None
+        unplaced: Unplaced | None = None
         for _ in range(ATTEMPTS):
             requests = self._topology.requests(assignment, rooms)
             if requests:
                 leaves = self._topology.find(requests)
                 if isinstance(leaves, TopologyFailure):
-                    return refused or NoPlace(f"pod set {leaves.pod_set}: {leaves.message} with free devices")
+                    return unplaced or leaves
                 self._topology.record(assignment, requests, leaves)
             found = self._devices.find(info, assignment)
             if isinstance(found, Placement):
                 return found
-            refused = describe(found)
+            unplaced = found
             if not requests:
                 break
             if not knows_all:
                 rooms, knows_all = Rooms(self._devices.room(info, assignment)), True
             elif not self._cap(rooms, assignment, found):
                 break
-        return refused or NoPlace("")
+        assert unplaced is not None  # each attempt searches devices once it has leaves
+        return unplaced
 
-    def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
+    def _cap(self, rooms: Rooms, assignment: Assignment, refused: Unplaced) -> bool:
         """Cap the leaf of the refused pod at the number of pods that it accepted; with the leader only if the leader
         is in this leaf. Return False if the pod is in no leaf."""
         result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)

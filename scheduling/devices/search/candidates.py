@@ -30,12 +30,17 @@ class CandidateNodes:
 
     def selected(self, pod_set: PodSetToPlace) -> Booleans:
         """The nodes selected by flavor, topology domain, node selector and affinity."""
+        mask = self.selected_anywhere(pod_set)
+        return mask if pod_set.allowed_nodes is None else mask & self._named(pod_set.allowed_nodes)
+
+    def selected_anywhere(self, pod_set: PodSetToPlace) -> Booleans:
+        """The nodes selected by flavor, node selector and affinity, in all topology domains."""
         key = selection_key(pod_set)
         mask = self._selected.get(key)
         if mask is None:
             mask = np.fromiter((_selects(pod_set, node) for node in self.nodes), np.bool_, len(self.nodes))
             _remember(self._selected, key, mask)
-        return mask if pod_set.allowed_nodes is None else mask & self._named(pod_set.allowed_nodes)
+        return mask
 
     def _named(self, names: Iterable[str]) -> Booleans:
         mask = np.zeros(len(self.nodes), dtype=np.bool_)

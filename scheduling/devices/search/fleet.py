@@ -7,7 +7,7 @@ go to the smaller name. All pods of a workload are placed, or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -18,8 +18,9 @@ from scheduling.devices.policies.ranking import Ranking
 from scheduling.devices.policies.typical_pods import PodMix
 from scheduling.devices.requests.policy import Policy, device_policy
 from scheduling.devices.requests.requests import device_resource_names
+from scheduling.devices.search.answers import Answer, KeptAnswers, Unplaced
 from scheduling.devices.search.cache import SearchCaches
-from scheduling.devices.search.candidates import CandidateNodes
+from scheduling.devices.search.candidates import CandidateNodes, selection_key
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
 from scheduling.devices.search.pod_usage import peak_usage
 from scheduling.devices.search.refusals import Gang
@@ -39,6 +40,7 @@ from scheduling.model.placement import (
 from scheduling.model.vendor import NVIDIA, DeviceVendor
 
 Refused = TypeVar("Refused")
+Found = TypeVar("Found", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class Fleet:
         self._built: DeviceTable | None = None
         self._candidates = CandidateNodes((), {})
         self._caches = SearchCaches(0)
+        self._answers = KeptAnswers()
 
     # -- nodes and reservations
 
@@ -141,6 +144,7 @@ class Fleet:
     def set_policies(self, node_policy: str, device_policy: str) -> None:
         """Replace the default policies."""
         self.settings = replace(self.settings, node_policy=node_policy, device_policy=device_policy)
+        self._answers.clear()
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node. Reservations are kept."""
@@ -152,6 +156,7 @@ class Fleet:
         if not self._built.replace_node(node):
             self._built = None
             return
+        self._answers.note(self._built.rows[node.name])
         if before is not None and before.external_usage != node.external_usage:
             self.quotas.add_found(before.external_usage, -1)
             self.quotas.add_found(node.external_usage, 1)
@@ -173,12 +178,14 @@ class Fleet:
         self._held[workload_key] = held
         self._count_decided(held, 1)
         self._apply(held, 1)
+        self._note(held)
 
     def release(self, workload_key: str) -> Placement:
         """Undo `reserve` exactly. Raises KeyError for a workload without a reservation."""
         held = self._held.pop(workload_key)
         self._count_decided(held, -1)
         self._apply(held, -1)
+        self._note(held)
         return self._reservations.pop(workload_key)
 
     # -- the search
@@ -195,8 +202,61 @@ class Fleet:
         `without`: keys of workloads whose reservations count as gone (for preemption). `instead_of`: pods that these
         ones replace; their devices stay taken, but they do not count in ResourceQuotas.
         """
-        with self._without(without), self._beside_quotas(instead_of):
-            return self._place(pod_sets, PodSetSearch.refusal)
+        key = None if without or instead_of else self._key(pod_sets)
+        kept = self._answers.of(key) if key is not None else None
+        if isinstance(kept, Placement):
+            return kept
+        if not isinstance(kept, PlacementRefusal):
+            with self._without(without), self._beside_quotas(instead_of):
+                kept = self._keep(key, pod_sets, self._place(pod_sets, PodSetSearch.refusal))
+        return kept if isinstance(kept, Placement) else replace(kept, reasons=dict(kept.reasons))
+
+    def find(self, pod_sets: Sequence[PodSetToPlace], *, without: Collection[str] = ()) -> Placement | Unplaced:
+        """The answer of `place`, but without the words of a refusal. They cost more than the search, and most are
+        never read: the next flavor fits, or other victims are tried."""
+        key = None if without else self._key(pod_sets)
+        kept = self._answers.of(key) if key is not None else None
+        if isinstance(kept, PlacementRefusal):
+            return Unplaced(kept.pod_set, kept.replica)
+        if kept is not None:
+            return kept
+        with self._without(without):
+            return self._keep(key, pod_sets, self._place(pod_sets, PodSetSearch.unplaced))
+
+    def _key(self, pod_sets: Sequence[PodSetToPlace]) -> Hashable | None:
+        """The key of the answer for these pods. None if it depends on more than the nodes that they select: on the
+        usage of a namespace, or on the pods that a policy calls typical."""
+        self._ensure_table()
+        settings = self.settings
+        key = []
+        for pod_set in pod_sets:
+            pod = pod_set.devices
+            node_policy, device_word = pod.node_policy or settings.node_policy, pod.device_policy
+            if node_policy in settings.rankings or (device_word or settings.device_policy) in settings.rankings:
+                return None
+            if self.quotas.limits(pod_set.namespace):
+                return None
+            key.append(
+                (
+                    pod_set.name,
+                    pod_set.count,
+                    pod_set.first_replica,
+                    pod_set.namespace,
+                    pod_set.by_room,
+                    pod_set.allowed_nodes,
+                    pod,
+                    tuple(sorted(pod_set.requests.items())),
+                    selection_key(pod_set),
+                    pod_set.tolerations,
+                    pod_set.flavor_tolerations,
+                )
+            )
+        return tuple(key)
+
+    def _keep(self, key: Hashable | None, pod_sets: Sequence[PodSetToPlace], found: Found) -> Found:
+        if key is not None:
+            self._answers.keep(key, found, [self._candidates.selected_anywhere(pod_set) for pod_set in pod_sets])
+        return found
 
     def filters(self, pod_sets: Sequence[PodSetToPlace]) -> NodeFilters | None:
         """Return the refusal of the first pod without a place on each node; None if every pod has a place."""
@@ -295,6 +355,7 @@ class Fleet:
         """Set the candidates among the table's nodes and drop all caches."""
         self._candidates = CandidateNodes(table.nodes, table.rows)
         self._caches = SearchCaches(len(table.nodes))
+        self._answers.clear()
 
     def _count_decided(self, held: Iterable[_Held], sign: int) -> None:
         for pod in held:
@@ -310,6 +371,14 @@ class Fleet:
                     self._decided[key] = counted
                 else:
                     del self._decided[key]
+
+    def _note(self, held: Iterable[_Held]) -> None:
+        """Drop the answers that depend on nodes where these reservations were made or released."""
+        if self._built is not None:
+            for pod in held:
+                row = self._built.rows.get(pod.node)
+                if row is not None:
+                    self._answers.note(row)
 
     def _apply(self, held: Iterable[_Held], sign: int) -> None:
         if self._built is not None:

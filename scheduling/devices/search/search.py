@@ -17,6 +17,7 @@ from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.ranking import Ranking
 from scheduling.devices.requests.policy import BY_RANKING, Policy, device_policy
 from scheduling.devices.search import by_room
+from scheduling.devices.search.answers import Unplaced
 from scheduling.devices.search.cache import SearchCache, SearchCaches
 from scheduling.devices.search.candidates import CandidateNodes, selection_key
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
@@ -287,6 +288,10 @@ class PodSetSearch:
             return room_refusal(self._table, self._pod_set, gang, findings)
         shortage = self._quota_shortage(findings, gang)
         return refusal(self._table, self._context.as_hami, self._pod_set, gang, findings, shortage)
+
+    def unplaced(self, gang: Gang) -> Unplaced:
+        """Return which pod no node takes, without the reason."""
+        return Unplaced(self._pod_set.name, gang.replica)
 
     def filters(self, gang: Gang) -> NodeFilters:
         """Return the refusal of the next pod on each node."""

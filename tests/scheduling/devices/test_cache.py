@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.devices.policies.typical_pods import PodShape, TypicalPod
+from scheduling.devices.search.answers import KeptAnswers, Unplaced
 from scheduling.devices.search.cache import SearchCaches
 from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.namespace_quota import NamespaceQuota
@@ -98,8 +100,12 @@ def test_a_result_depends_on_the_present_state_alone(steps: list[tuple[str, str 
         else:
             wanted: list[PodSetToPlace] = [KINDS[str(which)]]
             gone = sorted(held)[:1] if number % 3 == 0 else []
+            first = asked.find(wanted, without=gone)
             found = asked.place(wanted, without=gone)
             assert found == fleet(nodes, held, asked.mix.pods).place(wanted, without=gone)
+            assert asked.place(wanted, without=gone) == found
+            assert first == asked.find(wanted, without=gone)
+            assert first == (found if isinstance(found, Placement) else Unplaced(found.pod_set, found.replica))
             if isinstance(found, PlacementRefusal):
                 assert list(found.reasons) == [name for name in nodes if name in found.reasons]
             elif what == "place" and not gone:
@@ -131,6 +137,32 @@ def test_memories_are_bounded_and_the_oldest_goes_first(nodes: int, kept: int) -
     memories.keep("new", memory)
     assert memories.of(1) is None
     assert memories.of(0) is memory
+
+
+class TestKeptAnswers:
+    def test_an_answer_holds_until_a_node_changes_that_its_pods_select(self) -> None:
+        answers, refused = KeptAnswers(), Unplaced("main", 0)
+        answers.keep("pods", refused, [np.array([True, False, False]), np.array([False, True, False])])
+        answers.note(2)
+        assert answers.of("pods") is refused
+        answers.note(1)
+        assert answers.of("pods") is None
+
+    def test_the_least_recently_used_answer_is_dropped_first(self) -> None:
+        answers, refused = KeptAnswers(), Unplaced("main", 0)
+        for number in range(512):
+            answers.keep(number, refused, [])
+        assert answers.of(0) is refused
+        answers.keep("new", refused, [])
+        assert answers.of(1) is None
+        assert answers.of(0) is refused
+
+    def test_a_deleted_node_is_no_longer_a_place(self) -> None:
+        made = fleet({each.name: each for each in NODES[:2]}, {})
+        wanted = [pod_set(pod(ask(3, 1000)))]
+        assert isinstance(made.find(wanted), Placement)
+        made.delete_node("n1")
+        assert made.find(wanted) == Unplaced("main", 0)
 
 
 class TestQuotas:
