@@ -117,7 +117,7 @@ class Cycle:
         return entries
 
     def _nominate_heads(self) -> list[Entry]:
-        state, cycle = self._state, self._state.cycle
+        state = self._state
         heads = []
         for cq in state.ready_queues():
             state.journal.note_once(cq)
@@ -125,8 +125,7 @@ class Cycle:
             if info is not None:
                 state.journal.note_once(info)
                 heads.append((info, cq))
-        nominate = self._nominator.nominate
-        return [nominate(info, cq, cycle) for info, cq in heads]
+        return self._nominator.nominate_all(heads, state.cycle)
 
     def in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Yield the entries in the order in which they are decided. The order is lazy: earlier decisions change it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -107,6 +107,11 @@ class Nominator:
         self._devices = devices
         self._placement = PlacementAssigner(topology, devices)
         self._preemptor = preemptor
+
+    def nominate_all(self, heads: Iterable[tuple[WorkloadInfo, ClusterQueueState]], cycle: int) -> list[Entry]:
+        """Nominate the heads of a cycle, each against the same unchanged usage."""
+        with self._preemptor.unchanged_usage():
+            return [self.nominate(info, cq, cycle) for info, cq in heads]
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
         """Check a head and find its assignment."""

@@ -7,6 +7,7 @@ restored. The search leaves the usage unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from scheduling.cycle.preemption_candidates import Candidate, CandidateFinder, Variant, exceeds_nominal
@@ -56,6 +57,10 @@ class Preemptor:
             if strategies is None
             else FairPreemption(finder, simulation, strategies, within_nominal=within_nominal)
         )
+
+    def unchanged_usage(self) -> AbstractContextManager[None]:
+        """Keep what searches have in common, while no workload starts or stops."""
+        return self._finder.unchanged_usage()
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:
         """Return the workloads to preempt; empty if preemption cannot help."""

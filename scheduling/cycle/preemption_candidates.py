@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
-from heapq import merge
+from heapq import heappop, heappush
+from itertools import takewhile
 from typing import NamedTuple
 
 from scheduling.cycle.preemption_request import PreemptionRequest
@@ -40,13 +42,31 @@ class Candidate(NamedTuple):
     common: CohortNode | None
 
 
-class Source(NamedTuple):
-    """A ClusterQueue with candidates. `advantage`: the preemptor fits within the nominal quota of its side of the
-    tree, which gives it precedence."""
+Rank = tuple[int, float, str]
+"""The order of candidates: lower priority, later reservation, uid."""
 
+
+class First(NamedTuple):
+    """A ClusterQueue and the rank of the first workload there that may be a candidate. `number` orders equal ranks."""
+
+    rank: Rank
+    number: int
     cq: ClusterQueueState
+
+
+Firsts = tuple[list[First], list[First]]
+"""The ClusterQueues with stopping and with running candidates."""
+
+
+class Source(NamedTuple):
+    """The ClusterQueues below one cohort that borrow and have candidates, in the order of the first ones: of those
+    with stopping and with running candidates. `advantage`: the preemptor fits within the nominal quota of its side of
+    the tree, which gives it precedence."""
+
     common: CohortNode
     advantage: bool
+    stopping: list[First]
+    running: list[First]
 
 
 def exceeds_nominal(node: QuotaNode, keys: frozenset[FlavorResource]) -> bool:
@@ -65,7 +85,7 @@ class CandidateFinder:
     def __init__(
         self,
         cluster_queues: Mapping[str, ClusterQueueState],
-        removed: Container[str],
+        removed: Collection[str],
         protected: dict[str, float],
         local_queue_usage: LocalQueueUsage | None,
     ) -> None:
@@ -76,6 +96,16 @@ class CandidateFinder:
         self._removed = removed
         self._protected = protected
         self._local_queue_usage = local_queue_usage
+        self._borrowing: dict[tuple[int, int, frozenset[FlavorResource]], Firsts] | None = None
+
+    @contextmanager
+    def unchanged_usage(self) -> Iterator[None]:
+        """Keep which ClusterQueues borrow, for searches while no workload starts or stops."""
+        self._borrowing = {}
+        try:
+            yield
+        finally:
+            self._borrowing = None
 
     def order(self, info: WorkloadInfo, own: ClusterQueueState) -> tuple[bool, bool, float, int, float, str]:
         """Return the sort key of candidates: evicted first, other queues before the preemptor's own, LocalQueues
@@ -96,9 +126,9 @@ class CandidateFinder:
         priority, timestamp = request.info.priority, request.info.timestamp
         found = [
             info
-            for ranked in request.cq.ranking()
-            for info in ranked
-            if (info.priority < priority or (newer and info.priority == priority and timestamp < info.timestamp))
+            for ranked in request.cq.ranking_of(request.needed)
+            for info in takewhile(lambda info: info.priority <= priority, ranked)
+            if (info.priority < priority or (newer and timestamp < info.timestamp))
             and self._is_candidate(info, request, request.cq)
         ]
         if self._local_queue_usage is not None and request.cq.usage_based:
@@ -112,14 +142,14 @@ class CandidateFinder:
         order: with `evicted` the stopping workloads, otherwise the running ones."""
         any_priority = request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY
         priority = request.info.priority
-        for info in cq.ranking()[0 if evicted else 1]:
+        for info in cq.ranking_of(request.needed)[0 if evicted else 1]:
             if not any_priority and info.priority >= priority:
                 return
             if not info.workload.never_reclaimed and self._is_candidate(info, request, cq):
                 yield info
 
     def _is_candidate(self, info: WorkloadInfo, request: PreemptionRequest, cq: ClusterQueueState) -> bool:
-        if request.needed.isdisjoint(info.keys) or info.key in self._removed:
+        if info.key in self._removed:
             return False
         return not cq.protections or not self._is_protected(info, request, cq)
 
@@ -148,20 +178,59 @@ class CandidateFinder:
         amounts = [(cell.key, amount) for cell, amount in request.requests.items()]
         advantage, rest = fits_without_borrowing(node, amounts)
         for common in node.ancestors():
-            for queue in _borrowing_queues(common, node, request.needed):
-                source = Source(self._cluster_queues[queue.name], common, advantage)
-                if self._has_candidates(request, source.cq):
-                    found.append(source)
+            stopping, running = self._firsts(request, common, node)
+            if stopping or running:
+                found.append(Source(common, advantage, stopping, running))
             fits, rest = fits_without_borrowing(common, rest)
             advantage = advantage or fits
             node = common
         return found
 
-    def _has_candidates(self, request: PreemptionRequest, cq: ClusterQueueState) -> bool:
-        stopping, running = cq.ranking()
-        if running and next(self.foreign_candidates(request, cq, evicted=False), None) is not None:
-            return True
-        return bool(stopping) and next(self.foreign_candidates(request, cq, evicted=True), None) is not None
+    def _firsts(self, request: PreemptionRequest, common: CohortNode, skipped: QuotaNode) -> Firsts:
+        """Return the ClusterQueues below a cohort that borrow and have stopping and running candidates, without the
+        subtree visited before."""
+        found = self._borrowing_firsts(request, common, skipped)
+        if any(first.cq.protections for firsts in found for first in firsts):
+            stopping, running = (
+                [first for first in firsts if self._has_candidates(request, first.cq, evicted=evicted)]
+                for firsts, evicted in zip(found, (True, False), strict=True)
+            )
+        elif request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
+            stopping, running = ([first for first in firsts if first.cq is not request.cq] for firsts in found)
+        else:
+            priority = request.info.priority
+            stopping, running = (
+                [first for first in firsts if first.cq is not request.cq and first.rank[0] < priority]
+                for firsts in found
+            )
+        return stopping, running
+
+    def _borrowing_firsts(self, request: PreemptionRequest, common: CohortNode, skipped: QuotaNode) -> Firsts:
+        """Return the same for all requests that need these cells: with the request's own ClusterQueue, and with
+        candidates that only other requests may preempt."""
+        cohort = skipped if isinstance(skipped, CohortNode) else None
+        known = None if self._removed else self._borrowing
+        key = (id(common), id(cohort), request.needed)
+        found = known.get(key) if known is not None else None
+        if found is None:
+            found = [], []
+            for number, queue in enumerate(_borrowing_queues(common, cohort, request.needed)):
+                cq = self._cluster_queues[queue.name]
+                for firsts, ranked in zip(found, cq.ranking_of(request.needed), strict=True):
+                    for info in ranked:
+                        if not info.workload.never_reclaimed and info.key not in self._removed:
+                            firsts.append(First(_rank(info), number, cq))
+                            break
+            for firsts in found:
+                firsts.sort(key=_place)
+            if known is not None:
+                known[key] = found
+        return found
+
+    def _has_candidates(self, request: PreemptionRequest, cq: ClusterQueueState, *, evicted: bool) -> bool:
+        if cq is request.cq:
+            return False
+        return next(self.foreign_candidates(request, cq, evicted=evicted), None) is not None
 
     def classical_order(
         self, request: PreemptionRequest, own: list[WorkloadInfo], sources: list[Source]
@@ -177,28 +246,48 @@ class CandidateFinder:
                     yield Candidate(info, request.cq, Variant.WITHIN_CLUSTER_QUEUE, None)
 
     def _merged(self, request: PreemptionRequest, sources: list[Source], evicted: bool) -> Iterator[Candidate]:
-        ranked = 0 if evicted else 1
-        streams = [self._stream(request, source, evicted) for source in sources if source.cq.ranking()[ranked]]
-        return streams[0] if len(streams) == 1 else merge(*streams, key=_rank)
+        """Yield the candidates of several queues in one order. A queue is looked into when its first workload is
+        reached: most searches end after a few candidates, however many queues there are."""
+        closed = [
+            (first.rank, level, first.number, first.cq)
+            for level, source in enumerate(sources)
+            for first in (source.stopping if evicted else source.running)
+        ]
+        if len(sources) > 1:
+            closed.sort(key=lambda each: each[:3])
+        closed.reverse()
+        opened: list[tuple[Rank, int, int, WorkloadInfo, ClusterQueueState, Iterator[WorkloadInfo]]] = []
+        while closed or opened:
+            if closed and (not opened or closed[-1][0] <= opened[0][0]):
+                _, level, number, cq = closed.pop()
+                waiting = self.foreign_candidates(request, cq, evicted=evicted)
+            else:
+                _, level, number, info, cq, waiting = heappop(opened)
+                source = sources[level]
+                yield Candidate(info, cq, _variant(request, info, source.advantage), source.common)
+            following = next(waiting, None)
+            if following is not None:
+                heappush(opened, (_rank(following), level, number, following, cq, waiting))
 
-    def _stream(self, request: PreemptionRequest, source: Source, evicted: bool) -> Iterator[Candidate]:
-        for info in self.foreign_candidates(request, source.cq, evicted=evicted):
-            yield Candidate(info, source.cq, _variant(request, info, source.advantage), source.common)
+
+def _place(first: First) -> tuple[Rank, int]:
+    return first[:2]
 
 
-def _rank(candidate: Candidate) -> tuple[int, float, str]:
-    info = candidate.info
+def _rank(info: WorkloadInfo) -> Rank:
     return (info.priority, -info.reserved_at, info.uid)
 
 
-def _borrowing_queues(cohort: CohortNode, skipped: QuotaNode, keys: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
+def _borrowing_queues(
+    cohort: CohortNode, skipped: CohortNode | None, keys: frozenset[FlavorResource]
+) -> Iterator[QuotaNode]:
     """Yield the queues below a cohort that exceed their nominal quota. Skip the subtree visited before, and cohorts
     within their quota."""
     for child in cohort.cohorts:
         if child is not skipped and exceeds_nominal(child, keys):
             yield from _borrowing_queues(child, skipped, keys)
     for queue in cohort.queues:
-        if queue is not skipped and exceeds_nominal(queue, keys):
+        if exceeds_nominal(queue, keys):
             yield queue
 
 

@@ -58,6 +58,7 @@ class ClusterQueueState:
 
     __slots__ = (
         "_ranking",
+        "_rankings",
         "active",
         "can_preempt",
         "generation",
@@ -85,6 +86,7 @@ class ClusterQueueState:
         self.queue = PendingQueue(journal)
         self.workloads: dict[str, WorkloadInfo] = {}
         self._ranking: Ranking | None = None
+        self._rankings: dict[frozenset[FlavorResource], Ranking] = {}
         self.generation = 0
         self.active = True
         self.inactive_reason = ClusterQueueReason.READY
@@ -140,9 +142,21 @@ class ClusterQueueState:
             self._ranking = ([info for info in ranked if info.evicted], [info for info in ranked if not info.evicted])
         return self._ranking
 
+    def ranking_of(self, keys: frozenset[FlavorResource]) -> Ranking:
+        """The part of `ranking` that uses any of the keys. Cached until `forget_ranking`."""
+        found = self._rankings.get(keys)
+        if found is None:
+            stopping, running = self.ranking()
+            found = self._rankings[keys] = (
+                [info for info in stopping if not keys.isdisjoint(info.keys)],
+                [info for info in running if not keys.isdisjoint(info.keys)],
+            )
+        return found
+
     def forget_ranking(self) -> None:
-        """Drop the cached ranking: a workload arrived, left, or was told to stop."""
+        """Drop the cached rankings: a workload arrived, left, or was told to stop."""
         self._ranking = None
+        self._rankings.clear()
 
     def snapshot(self) -> int:
         """The generation. The pending queue journals its own changes."""
@@ -151,4 +165,4 @@ class ClusterQueueState:
     def restore(self, generation: int) -> None:
         """Go back to a snapshot."""
         self.generation = generation
-        self._ranking = None
+        self.forget_ranking()

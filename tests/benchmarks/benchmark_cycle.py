@@ -7,6 +7,7 @@
 - placed: as cohorts, and each of the 50,000 pods gets one of 1,200 nodes (`python tests/benchmarks/benchmark_cycle.py
   cohorts placed` gives what that costs, as a ratio)
 - preempting: cohorts of 10, full of low-priority workloads, and every tenth new workload must preempt
+- reclaiming: one cohort of 100 ClusterQueues, half of which borrow all of it; the others take their own quota back
 
 Beside admissions per second stands what one admission costs in calls of an empty Python function, measured on the same
 machine in the same minute: that ratio, unlike the pace, can be compared between machines.
@@ -42,6 +43,8 @@ from scheduling.world import World
 QUEUES = 1000
 WORKLOADS = 50
 NODES = 1200
+RECLAIMING = 100
+RECLAIMED = 16
 GIB = 2**30
 
 
@@ -50,13 +53,19 @@ def template(cpu: int) -> PodTemplate:
     return PodTemplate(containers=(Container("c", {"cpu": cpu * NANOS, "memory": cpu * GIB * NANOS}),))
 
 
-def world(configuration: Configuration, cohort_size: int, cpu: int, preemption: ClusterQueuePreemption) -> World:
-    """1,000 ClusterQueues; the first flavor of each holds half of `cpu`, the second all of it."""
+def world(
+    configuration: Configuration,
+    cohort_size: int,
+    cpu: int,
+    preemption: ClusterQueuePreemption,
+    queues: int = QUEUES,
+) -> World:
+    """ClusterQueues of which the first flavor holds half of `cpu`, the second all of it."""
     built = World(configuration)
     built.set_namespace("team", {})
     for flavor in ("reserved", "spot"):
         built.set_resource_flavor(ResourceFlavor(flavor))
-    for number in range(QUEUES):
+    for number in range(queues):
         flavors = tuple(
             FlavorQuotas(
                 name, {"cpu": ResourceQuota(share * 1000 * cpu // 2), "memory": ResourceQuota(share * cpu * GIB // 2)}
@@ -76,10 +85,12 @@ def world(configuration: Configuration, cohort_size: int, cpu: int, preemption: 
     return built
 
 
-def submit(built: World, count: int, cpu: int, priority: int, start: float, label: str) -> None:
+def submit(
+    built: World, count: int, cpu: int, priority: int, start: float, label: str, queues: range = range(QUEUES)
+) -> None:
     """`count` workloads to each queue."""
     pods = (PodSet(template=template(cpu)),)
-    for number in range(QUEUES):
+    for number in queues:
         for index in range(count):
             name = f"{label}-{number:04}-{index:02}"
             workload = Workload(
@@ -120,6 +131,17 @@ def preempting() -> World:
     for _ in run_until_idle(built, 0.0):
         pass
     submit(built, WORKLOADS, 1, 100, 1000.0, "high")
+    return built
+
+
+def reclaiming() -> World:
+    """50 queues hold the quota of all 100; the 50 others then take `RECLAIMED` workloads' worth of theirs back."""
+    policy = ClusterQueuePreemption(WithinClusterQueuePolicy.LOWER_PRIORITY, ReclaimWithinCohortPolicy.ANY)
+    built = world(Configuration(), RECLAIMING, RECLAIMED, policy, RECLAIMING)
+    submit(built, 3 * RECLAIMED, 1, 0, 0.0, "low", range(0, RECLAIMING, 2))
+    for _ in run_until_idle(built, 0.0):
+        pass
+    submit(built, RECLAIMED, 1, 0, 1000.0, "back", range(1, RECLAIMING, 2))
     return built
 
 
@@ -164,6 +186,7 @@ SCENARIOS: dict[str, Callable[[], World]] = {
     "placed": placed,
     "fair": fair,
     "preempting": preempting,
+    "reclaiming": reclaiming,
 }
 
 
