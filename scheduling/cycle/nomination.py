@@ -28,9 +28,13 @@ class Status(Enum):
     """The result of an entry in this cycle."""
 
     NOT_NOMINATED = auto()
+    """It does not fit, was refused before, or waits for its victims to stop."""
     SKIPPED = auto()
+    """An earlier entry of the cycle has taken its quota, victims or places, or other pods must be ready first."""
     ASSUMED = auto()
+    """It is admitted, or its pods have their places."""
     GATED = auto()
+    """It would have to preempt, and a gate forbids that."""
 
 
 class RequeueReason(Enum):
@@ -38,10 +42,14 @@ class RequeueReason(Enum):
 
     GENERIC = auto()
     FAILED_AFTER_NOMINATION = auto()
+    """Active at once: only the order of this cycle stood in its way."""
     NO_FIT = auto()
     NO_CANDIDATES = auto()
+    """Inadmissible until quota changes: preemption could help, but finds no victims now."""
     NAMESPACE_MISMATCH = auto()
+    """Inadmissible until the namespace's labels or the queue's selector change, even in a StrictFIFO queue."""
     PENDING_PREEMPTION = auto()
+    """Active at once: its victims are stopping."""
     GATED = auto()
 
 

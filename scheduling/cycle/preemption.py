@@ -84,15 +84,20 @@ class Preemptor:
 
     def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
         """Return the attempts to make, each as whether it allows borrowing."""
+        # A workload that may not borrow has to fit the quota of its own queue once the victims are gone.
         if not request.info.may_borrow:
             return (False,)
         forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
         cells = request.cq.node.cells
         under_nominal = all(cells[key].usage < cells[key].nominal for key in request.needed)
+        # Victims of the own queue free the same quota either way. A queue at or above its nominal quota has to borrow,
+        # and then may preempt in no other queue.
         if not has_foreign or (forbidden and not under_nominal):
             return (True,)
+        # First reclaim from the borrowers, as the queue is entitled to; then try the own queue's workloads alone.
         if forbidden and not has_hierarchy:
             return (False, True)
+        # Some victims are valid while borrowing, which needs the fewest; without borrowing all candidates are valid.
         return (True, False)
 
     def _attempt(
@@ -120,6 +125,7 @@ def fill_back(
     """Restore targets that are not needed, from the second last to the first. Return the targets that stay removed;
     the last target found is always needed."""
     kept = list(targets)
+    # Backwards: the later a candidate in the order of preemption, the more it deserves to keep running.
     index = len(kept) - 2
     while index >= 0:
         simulation.restore(kept[index].info)
@@ -138,6 +144,7 @@ def _is_valid_now(request: PreemptionRequest, candidate: Candidate, allow_borrow
         return True
     if allow_borrowing and candidate.variant is Variant.RECLAIM_WITHOUT_BORROWING:
         return False
+    # Earlier victims may have brought the queue, or a cohort above it, back to its nominal quota, which it keeps.
     if not exceeds_nominal(candidate.cq.node, request.needed):
         return False
     node = candidate.cq.node.parent

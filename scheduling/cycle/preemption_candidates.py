@@ -28,9 +28,13 @@ class Variant(IntEnum):
     """The policy that lets the request preempt a candidate."""
 
     WITHIN_CLUSTER_QUEUE = 0
+    """Of the preemptor's own queue: no quota changes hands."""
     HIERARCHICAL_RECLAIM = 1
+    """The preemptor's side of the tree gets back quota that it owns, and still does not borrow."""
     RECLAIM_WITHOUT_BORROWING = 2
+    """Valid only if the preemptor does not borrow afterwards: one borrower must not simply replace another."""
     RECLAIM_WHILE_BORROWING = 3
+    """Valid even if the preemptor borrows: borrowWithinCohort allows it for this lower priority."""
 
 
 class Candidate(NamedTuple):
