@@ -28,7 +28,7 @@ class Variant(IntEnum):
     """The policy that lets the request preempt a candidate."""
 
     WITHIN_CLUSTER_QUEUE = 0
-    """Of the preemptor's own queue: no quota changes hands."""
+    """The victim is in the preemptor's own queue: no quota changes hands."""
     HIERARCHICAL_RECLAIM = 1
     """The preemptor's side of the tree gets back quota that it owns, and still does not borrow."""
     RECLAIM_WITHOUT_BORROWING = 2
