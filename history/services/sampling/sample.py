@@ -11,11 +11,11 @@ from django.db import connection, models, transaction
 from accounts.models import Cluster
 from accounts.roll_up import Resolution, start_of
 from history.models import CountSample, DeviceSample, QuotaSample, Scope, Subject, WorkloadSample
+from history.services.sampling.decision_events import gather_events
 from history.services.sampling.devices import gather_devices
-from history.services.sampling.events import gather_events
 from history.services.sampling.gathered import Gathered, Places, SubjectKey
 from history.services.sampling.quota import gather_quota
-from history.services.sampling.workloads import gather_workloads
+from history.services.sampling.workload_samples import gather_workloads
 from queues.models import LocalQueue
 from scheduler.live.published import read_published
 
