@@ -32,10 +32,10 @@ from clusters.multikueue.decisions import Answer, Verdict, decide
 from clusters.multikueue.decisions import Workers as Reach
 from clusters.multikueue.kubeconfig import SECRET_KEY, checked_path, read_kubeconfig
 from clusters.multikueue.local_jobs import LocalJobs
-from clusters.multikueue.objects import Copy, job_copy, workload_copy
-from clusters.multikueue.rows import Case, cases_of, configs_of, together, write_dispatch
+from clusters.multikueue.manager_rows import Case, cases_of, configs_of, together, write_dispatch
 from clusters.multikueue.settings import Settings, read_settings
 from clusters.multikueue.status import note_checks, note_connection
+from clusters.multikueue.worker_copies import Copy, job_copy, workload_copy
 from clusters.multikueue.workers import Task, Worker, Workers, look_at, tell
 from queues.kinds.multikueue import LocationType
 from queues.manifests.pod_group import POD_GROUP

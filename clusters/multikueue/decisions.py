@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from clusters.multikueue.objects import Copy
 from clusters.multikueue.settings import Settings
+from clusters.multikueue.worker_copies import Copy
 from scheduling.model.vocabulary import AdmissionCheckStatus
 
 ROUND: Final = timedelta(minutes=5)

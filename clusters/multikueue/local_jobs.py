@@ -14,7 +14,7 @@ from clusters.client import ClusterClient, ClusterError, JsonObject
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import dig
 from clusters.jobs.reading import NO_CLUSTER
-from clusters.multikueue.rows import Case
+from clusters.multikueue.manager_rows import Case
 
 _log = logging.getLogger(__name__)
 

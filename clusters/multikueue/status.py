@@ -10,7 +10,7 @@ from accounts.models import Cluster
 from accounts.services.object_status import Status, timestamp
 from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterError
-from clusters.multikueue.rows import configs_of
+from clusters.multikueue.manager_rows import configs_of
 from queues.models import AdmissionCheck, MultiKueueCluster
 from queues.services.configuration import set_check_active
 from scheduling.model.times import rfc3339

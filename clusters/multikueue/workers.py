@@ -18,7 +18,7 @@ from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.local_jobs import Alike
-from clusters.multikueue.objects import Copy, is_ours
+from clusters.multikueue.worker_copies import Copy, is_ours
 from clusters.served.contents import FINALIZER
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from queues.manifests.kueue_keys import MULTIKUEUE_ORIGIN

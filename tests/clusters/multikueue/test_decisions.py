@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clusters.multikueue.decisions import Dispatch, Local, Verdict, Workers, decide
-from clusters.multikueue.objects import DIGEST, Copy, spec_digest
 from clusters.multikueue.settings import Settings, read_settings
+from clusters.multikueue.worker_copies import DIGEST, Copy, spec_digest
 from scheduling.model.vocabulary import AdmissionCheckStatus
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -14,7 +14,7 @@ from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import dig
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.decisions import Dispatch, Local
-from clusters.multikueue.objects import spec_digest
+from clusters.multikueue.worker_copies import spec_digest
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.pod_group import POD, POD_GROUP
