@@ -14,7 +14,7 @@ from clusters.jobs.framework.scheduling_gates import add_gate
 from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.contents import digest
-from clusters.served.workloads import spec_in
+from clusters.served.workload_specs import spec_in
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import WorkloadsPer
 

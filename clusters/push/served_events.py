@@ -6,7 +6,7 @@ from datetime import datetime
 
 from clusters.client import ClusterClient, Kind
 from clusters.push.event_recorder import EventRecorder, Regarding
-from clusters.served.rows import Row
+from clusters.served.served_rows import Row
 from queues.models import ServedObject
 
 

@@ -19,7 +19,7 @@ from clusters.push.served_events import tell_of_overwriting
 from clusters.push.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, WITH_FINALIZER, note, note_absence, read_object
-from clusters.served.rows import Row, entries, read_rows, row_version, split
+from clusters.served.served_rows import Row, entries, read_rows, row_version, split
 from queues.kinds import KINDS
 from queues.models import ServedObject
 

@@ -17,7 +17,7 @@ from clusters.push.event_recorder import EventRecorder, Regarding
 from clusters.push.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence
-from clusters.served.workloads import (
+from clusters.served.workload_specs import (
     KIND,
     WorkloadRow,
     read_spec,

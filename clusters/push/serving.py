@@ -15,7 +15,7 @@ from clusters.push.served_objects import ServedObjects
 from clusters.push.served_workloads import ServedWorkloads
 from clusters.push.workload_events import WorkloadEvents
 from clusters.served.kueue_kinds import KUEUE_KINDS, newest
-from clusters.served.workloads import KIND
+from clusters.served.workload_specs import KIND
 
 _LOOK_SECONDS: Final = 60.0
 _lock: Final = threading.Lock()

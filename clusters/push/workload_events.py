@@ -13,7 +13,7 @@ from accounts.models import Cluster
 from clusters.client import ClusterClient, Kind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.event_recorder import EventRecorder, Regarding
-from clusters.served.workloads import KIND
+from clusters.served.workload_specs import KIND
 from queues.manifests.pod_group import POD_GROUP
 from queues.models import Job, ServedObject, Workload, WorkloadEvent
 from queues.services.pod_groups.life import excess_message

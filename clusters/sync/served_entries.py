@@ -9,7 +9,7 @@ from accounts.models import AuditVerb, Cluster
 from accounts.services.audit import record
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.served.contents import is_newer
-from clusters.served.rows import entries, split
+from clusters.served.served_rows import entries, split
 from clusters.sync.present import Present
 from queues.models import ServedObject
 

@@ -16,7 +16,7 @@ from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import Read, note, note_absence, read_object
-from clusters.served.rows import Row, read_rows
+from clusters.served.served_rows import Row, read_rows
 from clusters.sync.present import name_key, present
 from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of
 from queues.kinds import KINDS

@@ -16,7 +16,7 @@ from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence, status_writer
-from clusters.served.workloads import KIND, WorkloadRow, follows_job, read_spec, workload_content, workload_rows
+from clusters.served.workload_specs import KIND, WorkloadRow, follows_job, read_spec, workload_content, workload_rows
 from clusters.sync.ownership import controller_uid
 from clusters.sync.present import name_key, present
 from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of

@@ -10,7 +10,7 @@ from accounts.models import Cluster
 from clusters.client import JsonObject
 from clusters.served.agreement import ABSENT, Side
 from clusters.served.contents import as_submitted, digest
-from clusters.served.rows import row_version
+from clusters.served.served_rows import row_version
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import PriorityClassSource, read_workload, write_workload
 from queues.models import Workload
