@@ -41,8 +41,8 @@ from scheduling.state.pods_ready import Readiness
 from scheduling.state.preemption_loops import PreemptionLoopGuard
 from scheduling.state.second_pass import SecondPass
 from scheduling.state.what_if import Simulation
+from scheduling.state.workload_index import Workloads
 from scheduling.state.workload_info import QueueState, SchedulingHash, TopologyCharge, WorkloadInfo
-from scheduling.state.workloads import Workloads
 from scheduling.topology.flavor import TopologyFlavors
 
 _MAX_TOLD_AT_ONCE = 100
