@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from kueueweb_client.cli import audit, configuration, files, login, logs, reading, workloads
+from kueueweb_client.cli import audit, create_commands, files, login, logs, read_commands, workload_commands
 from kueueweb_client.cli.session import err, options
 from kueueweb_client.errors import ApiError, ClientError, Failed, Timeout, Unreachable
 
@@ -36,10 +36,10 @@ def before(
 
 
 login.register(app)
-reading.register(app)
+read_commands.register(app)
 files.register(app)
-configuration.register(app)
-workloads.register(app)
+create_commands.register(app)
+workload_commands.register(app)
 audit.register(app)
 logs.register(app)
 
