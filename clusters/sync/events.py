@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.sync.present import present, uid_of
-from queues.services.mirror.events import MirroredEvent, store_events
+from queues.services.mirror.mirrored_events import MirroredEvent, store_events
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from clusters.jobs.objects import QUEUE_LABEL
 from clusters.sync.jobs import as_submitted
 from clusters.sync.ownership import Ownership
 from clusters.sync.present import present, uid_of
-from queues.services.mirror.jobs import MirroredJob, forget_jobs, keep_jobs, store_jobs
+from queues.services.mirror.mirrored_jobs import MirroredJob, forget_jobs, keep_jobs, store_jobs
 
 
 class MirroredJobSync:

@@ -17,7 +17,7 @@ from clusters.sync.ownership import Ownership, owner_uids
 from clusters.sync.present import name_key, present, uid_of
 from queues.manifests.workload_object import read_workload
 from queues.manifests.workload_status import read_workload_status
-from queues.services.mirror.workloads import (
+from queues.services.mirror.mirrored_workloads import (
     MirroredWorkload,
     forget_workloads,
     keep_workloads,
