@@ -31,9 +31,9 @@ from queues.models import Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
 from queues.services.generated_names import draw_names
 from queues.services.job_changes import change_workload, frozen_paths, job_paths, pod_set_specs, remove_workloads
+from queues.services.pod_groups.group_rows import store_groups
 from queues.services.pod_groups.life import withdraw_members
 from queues.services.pod_groups.plans import GroupPod, plan_groups
-from queues.services.pod_groups.rows import store_groups
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
@@ -88,7 +88,7 @@ def apply_jobs(
     A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. An
     existing job is replaced: its pending workloads follow, and what holds quota must not change (Kueue's immutable
     fields). `found_in_cluster`: others created the jobs there, and their rows get the cluster's uids. Pods of a
-    group form one workload (`queues.services.pod_groups.rows`). Raises `ManifestErrors`.
+    group form one workload (`queues.services.pod_groups.group_rows`). Raises `ManifestErrors`.
     """
     now = now or timezone.now()
     _refuse_disabled(cluster, submissions)
