@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
 from gpus.api import serializers as shapes
-from gpus.api.rows import allocation_json, devices_json, nodes_json, slice_values
+from gpus.api.gpu_json import allocation_json, devices_json, nodes_json, slice_values
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 
 
