@@ -69,7 +69,7 @@ def follow_manager(name: str) -> None:
     try:
         follow_multikueue(cluster)
     except ClusterError as error:
-        _log.warning("MultiKueue of cluster %s goes on later: %s", name, error)
+        _log.warning("MultiKueue of cluster %s continues later: %s", name, error)
 
 
 @shared_task(name="clusters.tasks.audit_state", ignore_result=True)

@@ -147,7 +147,7 @@ def credential(name: str, *, lenient: bool = False) -> str:
     """Read a credential that another service has issued: any text but a placeholder."""
     value = text(name)
     if not lenient and _PLACEHOLDER.search(value):
-        raise ImproperlyConfigured(f"The environment variable {name} is a placeholder. Set what the provider gave you.")
+        raise ImproperlyConfigured(f"The environment variable {name} is a placeholder. Set the provider's value.")
     return value
 
 

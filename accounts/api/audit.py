@@ -41,13 +41,13 @@ class AuditRecordSerializer(serializers.Serializer[Any]):
     request = serializers.CharField(help_text="Method and path.")
     verb = serializers.ChoiceField([verb.value for verb in AuditVerb])
     kind = serializers.CharField()
-    cluster = serializers.CharField(help_text="Empty for what belongs to no cluster.")
+    cluster = serializers.CharField(help_text="Empty for objects that belong to no cluster.")
     namespace = serializers.CharField()
     name = serializers.CharField(
         help_text="Empty where one request created several objects: `after` has their `count` and `names`."
     )
-    before = serializers.DictField(allow_null=True, help_text="What changed, as it was; null for what was created.")
-    after = serializers.DictField(allow_null=True, help_text="What changed, as it is; null for what was deleted.")
+    before = serializers.DictField(allow_null=True, help_text="The changed fields before; null for a creation.")
+    after = serializers.DictField(allow_null=True, help_text="The changed fields after; null for a deletion.")
     reason = serializers.CharField(help_text="Why, as the request said in X-Audit-Reason.")
     message = serializers.CharField(help_text="Why it was refused.")
 

@@ -56,7 +56,7 @@ class TokenThrottle(AddressThrottle):
 class DeviceAskSerializer(TokenWishSerializer):
     """The token that a command line asks for. The user sees it before they confirm."""
 
-    name = Text(max_length=100, default="kueueweb", help_text="What the token will be called.")
+    name = Text(max_length=100, default="kueueweb", help_text="The name of the token.")
 
 
 class DeviceCodesSerializer(serializers.Serializer[Any]):
@@ -80,7 +80,7 @@ class DeviceRequestSerializer(serializers.Serializer[Any]):
     """The command line that asks for a token."""
 
     user_code = serializers.CharField()
-    name = serializers.CharField(help_text="What the token will be called.")
+    name = serializers.CharField(help_text="The name of the token.")
     address = serializers.CharField(help_text="Where it asks from.")
     scope = serializers.ChoiceField([scope.value for scope in TokenScope])
     namespaces = serializers.ListField(child=serializers.CharField(), help_text="Only these; empty: all of the user's.")

@@ -53,7 +53,7 @@ class RoleSerializer(serializers.Serializer[Any]):
 
     role = serializers.ChoiceField([role.value for role in Role])
     namespace = serializers.CharField(allow_null=True)
-    cohort = serializers.CharField(allow_null=True, help_text="Of a queue-admin: what is below it may be changed.")
+    cohort = serializers.CharField(allow_null=True, help_text="For a queue-admin: the cohort below which it applies.")
     cluster = serializers.CharField(allow_null=True, help_text="null: in every cluster.")
 
 
@@ -74,8 +74,8 @@ class DemoAccountSerializer(serializers.Serializer[Any]):
 class ProviderSerializer(serializers.Serializer[Any]):
     """A login by an OpenID Connect provider."""
 
-    text = serializers.CharField(help_text="What its button says.")
-    url = serializers.CharField(help_text="Where a browser goes; `?next=` is where it comes back to.")
+    text = serializers.CharField(help_text="The label of its button.")
+    url = serializers.CharField(help_text="The address for the browser; `?next=` is the page to return to.")
 
 
 class LoginMethodsSerializer(serializers.Serializer[Any]):

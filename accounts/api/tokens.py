@@ -32,7 +32,7 @@ MAX_PLACES: Final = 100
 class TokenWishSerializer(serializers.Serializer[Any]):
     """The purpose of a token and its permissions: never more than its user has."""
 
-    name = Text(max_length=100, default="", allow_blank=True, help_text="What the token is for.")
+    name = Text(max_length=100, default="", allow_blank=True, help_text="The purpose of the token.")
     scope = serializers.ChoiceField(
         [scope.value for scope in TokenScope],
         default=TokenScope.ADMINISTER.value,

@@ -55,7 +55,7 @@ class UserChangeSerializer(serializers.Serializer[Any]):
         child=Text(max_length=150),
         required=False,
         max_length=_MAX_GROUPS,
-        help_text="Exactly these; of who logs in by a provider they are the provider's.",
+        help_text="Exactly these; the groups of a user of single sign-on come from the provider.",
     )
 
 

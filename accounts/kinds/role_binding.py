@@ -56,7 +56,7 @@ ROLE_BINDING: Final = Kind(
             "cohort",
             "spec.cohort",
             Text(syntax=dns_subdomain),
-            help="Of a queue-admin: what is below it may be changed.",
+            help="For a queue-admin: objects below this cohort may be changed.",
         ),
         Field("every_cluster", "", Boolean(), core=None, help="It holds in all clusters; it is changed in the admin."),
     ),

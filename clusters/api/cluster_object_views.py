@@ -51,7 +51,7 @@ class ServedObjectProblemSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     namespace = serializers.CharField(allow_blank=True)
     name = serializers.CharField()
-    problem = serializers.CharField(help_text="What was refused, in the words of the side that refused it.")
+    problem = serializers.CharField(help_text="The refused change, in the words of the side that refused it.")
     failures = serializers.IntegerField(help_text="How often it was tried.")
     retry_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again; null: when it changes.")
 

@@ -129,8 +129,8 @@ class ManifestsView(ClusterView):
     @extend_schema(
         parameters=[
             OpenApiParameter("dry_run", bool, description="Find out and store nothing."),
-            OpenApiParameter("set", str, description="Names what is applied together."),
-            OpenApiParameter("prune", bool, description="Remove what that set applied earlier and no longer holds."),
+            OpenApiParameter("set", str, description="A name for the applied objects."),
+            OpenApiParameter("prune", bool, description="Remove objects of the set that are no longer applied."),
             OpenApiParameter("force", bool, description="With prune: end workloads that hold quota, too."),
             OpenApiParameter("skip_unsupported", bool, description="Pass by documents of unsupported kinds."),
             IDEMPOTENCY_KEY,
@@ -164,7 +164,7 @@ _IF_MATCH = OpenApiParameter(
     "If-Match",
     str,
     OpenApiParameter.HEADER,
-    description="Of configuration: the ETag of what was read, its resourceVersion in quotes; 412 if it has changed.",
+    description="For configuration: the ETag as read, the resourceVersion in quotes; 412 if it has changed.",
 )
 _DELETED = {
     204: None,

@@ -40,7 +40,7 @@ class PlacedNodeSerializer(shapes.NodeSerializer):
 
     requested = serializers.DictField(
         child=serializers.CharField(),
-        help_text="What the pods that the cluster shows there ask for, ours and others', and their number (`pods`).",
+        help_text="The requests of all pods on the node, managed and unmanaged, and their number (`pods`).",
     )
     flavors = serializers.ListField(child=serializers.CharField(), help_text="The ResourceFlavors whose labels it has.")
 
@@ -62,7 +62,7 @@ class NodePodSerializer(serializers.Serializer[Any]):
     terminating = serializers.BooleanField()
     reason = serializers.CharField(allow_blank=True, help_text="Why it is not ready, or how it ended.")
     started_at = serializers.DateTimeField(allow_null=True)
-    requests = serializers.DictField(child=serializers.CharField(), help_text="What it asks for.")
+    requests = serializers.DictField(child=serializers.CharField(), help_text="Its requests.")
 
 
 class _PlacedNodes(views.NodeKindView):

@@ -26,7 +26,7 @@ from queues.services.jobs import delete_jobs
 from queues.services.owners import require_below, require_owner
 from queues.services.workloads import delete_workloads
 
-_STOPPING: Final = "holds quota: it goes when its pods have stopped"
+_STOPPING: Final = "holds quota: it will be deleted when its pods have stopped"
 
 
 def delete_manifest(

@@ -307,7 +307,7 @@ class Watcher:
             beat(self._cluster.name, self._clock(), heard=bool(items))
             touch_heartbeat(Role.WATCHER, self._cluster.name)
         except DatabaseError as error:
-            _log.error("What the cluster said could not be stored; everything is listed again: %s", error)
+            _log.error("Changes in the cluster could not be stored; all objects are listed again: %s", error)
             stopped.wait(_RETRY_SECONDS)
             self._recover(stopped)
         return False

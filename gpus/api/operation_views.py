@@ -38,7 +38,7 @@ class CloseSerializer(Shape):
         if not attrs:
             raise serializers.ValidationError("Give cordoned or draining.")
         if attrs.get("draining") and attrs.get("cordoned") is False:
-            raise serializers.ValidationError({"cordoned": "What is being emptied is cordoned: leave it out."})
+            raise serializers.ValidationError({"cordoned": "A drained node or device is cordoned: leave it out."})
         return attrs
 
 

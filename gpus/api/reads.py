@@ -89,7 +89,7 @@ def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
     rows = found.filter(pod_uid__in=ours).select_related("node")
     for allocation in rows.order_by("node__name", "device_uuid"):
         holder = f"{allocation.namespace}/{allocation.pod_name}"
-        said = "it lives on after its workload gave back what it held; its slice counts as external until it is gone"
+        said = "its workload has released its devices, but it still runs; its slice counts as external until it ends"
         yield Drift(
             allocation.cluster_id, "leftover", allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
             frozenset({allocation.namespace}), (holder,),

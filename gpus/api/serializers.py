@@ -55,9 +55,9 @@ class NodeSerializer(Shape):
     unschedulable = serializers.BooleanField(help_text="Cordoned by the cluster.")
     cordoned = serializers.BooleanField(help_text="Cordoned by an operator of ours.")
     draining = serializers.BooleanField(help_text="Being emptied.")
-    capacity = _quantities("What it has; empty: not known.")
-    allocatable = _quantities("What pods may ask for in all; empty: not known, so not limiting.")
-    foreign_usage = _quantities("What pods that are not ours ask for.")
+    capacity = _quantities("Its allocatable resources; empty: not known.")
+    allocatable = _quantities("The most that its pods may request; empty: not known, so not limiting.")
+    foreign_usage = _quantities("The requests of unmanaged pods.")
     device_totals = DeviceTotalsSerializer()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -89,7 +89,7 @@ class DeviceUnitsSerializer(Shape):
     """The vendor's terms for the device and its parts, and the unit of its cores."""
 
     device = serializers.CharField(help_text="`device`, `die`, `XPU`, ...")
-    parts = serializers.CharField(help_text="What `slots` are: `slots`, `MIG instances`, `DRS slices`.")
+    parts = serializers.CharField(help_text="The vendor's term for `slots`: `slots`, `MIG instances`, `DRS slices`.")
     cores_unit = serializers.CharField(help_text="`%`, `compute units`, `AI cores`, `cores`.")
     cores = serializers.IntegerField()
     used_cores = serializers.IntegerField()

@@ -57,7 +57,7 @@ class ReportSerializer(serializers.Serializer[Any]):
     rows = serializers.ListField(child=serializers.ListField(child=serializers.JSONField()))
     totals = serializers.DictField(child=serializers.JSONField())
     currency = serializers.CharField(help_text="Of money; empty while no price is set.")
-    by = serializers.ListField(child=serializers.CharField(), help_text="What the rows may be grouped by.")
+    by = serializers.ListField(child=serializers.CharField(), help_text="Columns by which rows may be grouped.")
 
 
 class ReportQuery(serializers.Serializer[Any]):

@@ -38,7 +38,7 @@ class TooFine(ValueError):
     """A step that is finer than what is still kept. `smallest` is the finest that there is."""
 
     def __init__(self, smallest: int) -> None:
-        super().__init__(f"what is that old is kept in steps of {smallest} s")
+        super().__init__(f"values of that age are kept in steps of {smallest} s")
         self.smallest = smallest
 
 

@@ -52,7 +52,7 @@ _REASON: Final[Mapping[str, str]] = {
     "unsupported_media_type": "UnsupportedMediaType",
 }
 _UNAVAILABLE: Final = (
-    "The database or Redis does not answer. Try again in a moment; what was to be changed may be, so look first."
+    "The database or Redis does not answer. Try again in a moment; check first whether the change was made."
 )
 
 _BEYOND_COLUMNS: Final = "A value of this request is beyond what can be stored, such as a number with too many digits."

@@ -69,7 +69,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
     workloads = PreviewedWorkloadSerializer(many=True)
     manifests = serializers.ListField(
         child=serializers.DictField(),
-        help_text="The configuration objects of the call as they would be stored, with the defaults of what it omits.",
+        help_text="The configuration objects of the call as they would be stored, with defaults for omitted fields.",
     )
     effects = EffectsSerializer(
         allow_null=True,
@@ -86,7 +86,7 @@ class PreviewView(ClusterView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("effects", bool, description="Try what the scheduler would do with the change."),
+            OpenApiParameter("effects", bool, description="Preview the scheduler's decisions after the change."),
             OpenApiParameter("delete", bool, description="Preview the deletion of these objects instead."),
         ],
         request={"application/yaml": OpenApiTypes.STR, "application/json": OpenApiTypes.OBJECT},
@@ -102,7 +102,7 @@ class PreviewView(ClusterView):
         with_effects = flag(request, "effects")
         if with_effects and not (self.access.is_cluster_admin or self.access.cohorts):
             # They are about the queues of all, and keep other questions waiting for seconds.
-            raise NotPermitted("Effects are tried for those who may change queues: cluster admins and queue-admins.")
+            raise NotPermitted("Only cluster admins and queue-admins may preview effects.")
         # Loading a large cluster takes seconds: before the transaction, which keeps others waiting.
         with kept_world(self.cluster, now) as world:
             before = present_outlook(world, now) if with_effects else None

@@ -27,7 +27,7 @@ class AffectedWorkloadsSerializer(serializers.Serializer[Any]):
     """Workloads that gain or lose."""
 
     count = serializers.IntegerField()
-    workloads = AffectedWorkloadSerializer(many=True, help_text="The first of those that the user may see.")
+    workloads = AffectedWorkloadSerializer(many=True, help_text="The first ones that the user may see.")
 
 
 class QuotaEffectSerializer(serializers.Serializer[Any]):
@@ -40,9 +40,7 @@ class QuotaEffectSerializer(serializers.Serializer[Any]):
     nominal_before = serializers.IntegerField()
     nominal = serializers.IntegerField()
     used = serializers.IntegerField(help_text="Now, by what is admitted.")
-    over = serializers.IntegerField(
-        help_text="What is used beyond all that may be used, own and borrowed. It is given back as workloads end."
-    )
+    over = serializers.IntegerField(help_text="Usage above the quota, own and borrowed. It shrinks as workloads end.")
 
 
 class InactiveQueueSerializer(serializers.Serializer[Any]):

@@ -22,9 +22,9 @@ class LocatedErrorSerializer(serializers.Serializer[Any]):
 
     document = serializers.IntegerField(help_text="Counts from 0 in the call.")
     path = serializers.CharField(help_text="The field, as in `pod_sets[0].count`.")
-    value = serializers.JSONField(help_text="What stood there; null for nothing.")
-    rule = serializers.CharField(help_text="What is asked for.")
-    remedy = serializers.CharField(help_text="What to write instead.")
+    value = serializers.JSONField(help_text="The value in the request; null if there is none.")
+    rule = serializers.CharField(help_text="The rule.")
+    remedy = serializers.CharField(help_text="A valid value.")
     reason = serializers.CharField(help_text="The kind of mistake; stable.")
 
 
@@ -40,7 +40,7 @@ class ErrorSerializer(serializers.Serializer[Any]):
 
 
 _ERRORS: Final = {
-    400: "The request is malformed, or what it asks for breaks a rule; `errors` says where.",
+    400: "The request is malformed or breaks a rule; `errors` says where.",
     401: "The request has no valid credentials.",
     403: "This account may not do that.",
     404: "There is no such object, or the user may not see it.",
@@ -52,7 +52,7 @@ _ERRORS: Final = {
     503: "The database or Redis does not answer; nothing was stored.",
 }
 _STALE: Final = "If-Match, or `generation` in the body, names a state that is past; `current` is the present one."
-_UNREAD: Final = "This would replace what others may have changed: say with If-Match what you have read."
+_UNREAD: Final = "This may overwrite another user's changes: send If-Match with the ETag that you have read."
 _ETAG: Final = {
     "description": "The object's version in quotes, for If-Match where it can be written.",
     "schema": {"type": "string"},
@@ -72,7 +72,7 @@ _IF_MATCH: Final = OpenApiParameter(
     "If-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists.",
+    description="The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists.",
 )
 
 

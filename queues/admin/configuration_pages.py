@@ -71,7 +71,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         except NotFound:
             return  # another user was quicker
         if held:
-            messages.warning(request, f"{obj} goes when nothing holds it any more; now {held}.")
+            messages.warning(request, f"{obj} will be deleted when nothing uses it; now {held}.")
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for obj in queryset:

@@ -39,7 +39,7 @@ class ObjectSerializer(Shape):
     generation = serializers.IntegerField(read_only=True)
     created_at = serializers.DateTimeField(read_only=True)
     deletion_requested_at = serializers.DateTimeField(
-        read_only=True, allow_null=True, help_text="It is to go, and waits for what still holds it."
+        read_only=True, allow_null=True, help_text="It is marked for deletion and waits until nothing uses it."
     )
 
 
@@ -315,10 +315,10 @@ class ClusterSerializer(Shape):
     device_binding = serializers.ChoiceField([binding.value for binding in DeviceBinding], help_text=_BINDING_HELP)
     placement = serializers.ChoiceField([scope.value for scope in PlacementScope], help_text=_PLACEMENT_HELP)
     accepts_workloads_from = serializers.ListField(child=serializers.CharField(), help_text=_ACCEPTS_HELP)
-    server_url = serializers.CharField(allow_blank=True, help_text="Empty for those who may not see it.")
+    server_url = serializers.CharField(allow_blank=True, help_text="Empty for users who may not see it.")
     configuration = serializers.DictField(help_text="Kueue's Configuration, as applied; empty: Kueue's defaults.")
     device_plugin = serializers.DictField(
-        help_text="What the ConfigMaps of HAMi's device plugin set together; empty: HAMi's defaults."
+        help_text="The settings in the ConfigMaps of HAMi's device plugin; empty: HAMi's defaults."
     )
     telemetry_urls = serializers.ListField(child=serializers.CharField(), help_text=_TELEMETRY_HELP)
     created_at = serializers.DateTimeField()

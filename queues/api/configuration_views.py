@@ -109,7 +109,7 @@ class EditView(KindDetailView):
 
     also_answers: ClassVar = {
         "PUT": {status.HTTP_201_CREATED: "It was not there and is created."},
-        "DELETE": {status.HTTP_202_ACCEPTED: "Something still holds it: it goes when nothing does any more."},
+        "DELETE": {status.HTTP_202_ACCEPTED: "The object is in use: it will be deleted when nothing uses it."},
     }
 
     def put(self, request: Request, name: str, namespace: str = "") -> Response:

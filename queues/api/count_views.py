@@ -35,7 +35,7 @@ _BY = OpenApiParameter(
     "by",
     OpenApiTypes.STR,
     default="status",
-    description=f"What to count by: {', '.join((*_COLUMNS, _NODE))}, or `{_LABEL}` and the key of a label. A workload "
+    description=f"Count by: {', '.join((*_COLUMNS, _NODE))}, or `{_LABEL}` and the key of a label. A workload "
     "with pods on several nodes is counted on each; one without that label, or on no node, has the value ''.",
 )
 

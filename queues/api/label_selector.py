@@ -33,7 +33,7 @@ def label_text(column: str, key: str) -> Func:
 def with_labels(workloads: QuerySet[Workload], parameter: str, text: str) -> QuerySet[Workload]:
     """The workloads that match each requirement of the selector; raises ValidationError, which names the parameter."""
     if len(text) > MAX_LENGTH:
-        rule = f"Too long: {len(text)} characters, and {MAX_LENGTH} are the most. Leave out some of what it asks for."
+        rule = f"Too long: {len(text)} characters, and {MAX_LENGTH} are the most. Leave out some requirements."
         raise ValidationError({parameter: rule})
     parts = [part.strip() for part in _BETWEEN.split(text)]
     if len(parts) > MAX_REQUIREMENTS:

@@ -120,7 +120,9 @@ class WorkloadSerializer(Shape):
     owner = OwnerSerializer(allow_null=True)
     pod_sets = PodSetSerializer(many=True)
     annotations = serializers.DictField(
-        child=serializers.CharField(), required=False, help_text="In a list those that `?annotations=` names."
+        child=serializers.CharField(),
+        required=False,
+        help_text="In a list, the ones that `?annotations=` names.",
     )
 
 
@@ -134,7 +136,7 @@ class WorkloadDetailSerializer(WorkloadSerializer):
     requeue_count = serializers.IntegerField()
     eviction_counts = serializers.JSONField()
     unhealthy_nodes = serializers.JSONField()
-    push_error = serializers.CharField(help_text="What the cluster said to its last push, when it refused it.")
+    push_error = serializers.CharField(help_text="The cluster's message if it refused the last push.")
     generation = serializers.IntegerField()
     resource_version = serializers.CharField(help_text="Another one after every change; compare it, and read nothing.")
     deletion_requested_at = serializers.DateTimeField(allow_null=True)

@@ -28,7 +28,7 @@ WATCH_PARAMETERS: Final = (
     OpenApiParameter(
         "watch",
         bool,
-        description="Go on: a line of JSON for the workload as it is, and one for each newer state, until it has "
+        description="Continue: a line of JSON for the workload as it is, and one for each newer state, until it has "
         "finished, is gone, or the time is over.",
     ),
     OpenApiParameter(

@@ -79,7 +79,7 @@ _ORDERING = OpenApiParameter(
     OpenApiTypes.STR,
     enum=_ORDERINGS,
     default="-id",
-    description="`-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`.",
+    description="`-id`: newest first; a `-` turns each around. `position`: pending workloads of a `cluster_queue`.",
 )
 MAX_ANNOTATIONS: Final = 10
 _ANNOTATIONS = OpenApiParameter(
@@ -261,7 +261,7 @@ class WorkloadEventsView(ClusterView):
     keyset = ("-id",)
 
     @extend_schema(
-        parameters=[OpenApiParameter("uid", OpenApiTypes.UUID, description="Of a workload that is gone.")],
+        parameters=[OpenApiParameter("uid", OpenApiTypes.UUID, description="Events of a deleted workload.")],
         responses=WorkloadEventSerializer(many=True),
     )
     def get(self, request: Request, namespace: str, name: str) -> Response:

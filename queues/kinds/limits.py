@@ -132,7 +132,7 @@ RESOURCE_QUOTA: Final = Kind(
     "resource-quotas",
     ("quota",),
     namespaced=True,
-    description="A ResourceQuota; of what it limits, device memory and cores count here.",
+    description="A ResourceQuota; its limits of device memory and cores apply here.",
     model=ResourceQuota,
     fields=(
         Field("hard", "spec.hard", Quantities(), help="{resource: quantity}"),

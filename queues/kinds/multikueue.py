@@ -56,7 +56,7 @@ def _read_nothing(holder: FieldReader, key: str) -> list[dict[str, str]]:
 
 def _refuse_automation(reading: Reading) -> None:
     if reading.values["quota_management"] == QuotaManagement.AUTOMATED:
-        rule = "Unsupported value: the manager's quotas are what its ClusterQueues say"
+        rule = "Unsupported value: the manager's quotas are those of its ClusterQueues"
         reading.error("quota_management", rule, "Set them, and leave this out.", MistakeReason.NOT_SUPPORTED)
 
 

@@ -205,7 +205,7 @@ def _refuse_taken_names(cluster: Cluster, created: Sequence[CreatedWorkload]) ->
         raise ManifestErrors(twice)
     taken = _taken_names(cluster, uses)
     there = [
-        _name_error(workload, "a workload of this name is there already.", "Use another name, or generate_name.")
+        _name_error(workload, "a workload of this name exists already.", "Use another name, or generate_name.")
         for workload in (created if taken else ())
         if (workload.namespace, workload.name) in taken
     ]

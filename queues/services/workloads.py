@@ -353,7 +353,7 @@ def record_finished(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.ending IS NULL AND {_HAS_PODS}",
         "ending = %(ending)s::jsonb, push_sequence = push_sequence + 1",
         "Ending",
-        f"{message}; quota and devices are released when its pods are gone",
+        f"{message}; quota and devices are released when its pods have ended",
         parameters={"ending": json_text(ending)},
     )
     with transaction.atomic():

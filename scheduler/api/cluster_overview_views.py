@@ -30,7 +30,7 @@ PUSH_LAG_SECONDS: Final = 60.0
 
 PROBLEMS: Final = {
     "NoScheduler": "No scheduler leads: nothing is decided.",
-    "WatcherSilent": "The watcher does not answer: what changes in the cluster is not seen.",
+    "WatcherSilent": "The watcher does not answer: changes in the cluster are not seen.",
     "KueueDecides": "A Kueue decides in the cluster too: nothing is pushed there while it does.",
     "OtherKueueweb": "Another installation of kueueweb pushes to the cluster: this one tells it nothing meanwhile.",
     "PushLags": "The cluster has not heard of decisions for more than a minute.",
@@ -59,7 +59,7 @@ class PushStateSerializer(serializers.Serializer[Any]):
     """Decisions that the cluster has not heard of."""
 
     unpushed = serializers.IntegerField()
-    refused = serializers.IntegerField(help_text="Those of them that it refused; they are told again.")
+    refused = serializers.IntegerField(help_text="Decisions that it refused; they are sent again.")
     lag_seconds = serializers.FloatField(help_text="The age of the oldest.")
 
 

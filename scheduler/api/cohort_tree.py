@@ -81,8 +81,8 @@ class CohortTreeSerializer(Shape):
         SOURCES, help_text="`live`: the scheduler's numbers; `rows`: computed, as no scheduler leads."
     )
     time = serializers.DateTimeField()
-    cohorts = TreeCohortSerializer(many=True, help_text="Those without a parent.")
-    cluster_queues = TreeQueueSerializer(many=True, help_text="Those without a cohort.")
+    cohorts = TreeCohortSerializer(many=True, help_text="Cohorts without a parent.")
+    cluster_queues = TreeQueueSerializer(many=True, help_text="ClusterQueues without a cohort.")
 
 
 def cohort_tree(numbers: Numbers, visibility: Visibility) -> dict[str, Any]:

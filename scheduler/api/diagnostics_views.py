@@ -49,7 +49,7 @@ class LeaderSerializer(serializers.Serializer[Any]):
 
     alive = serializers.BooleanField(help_text="Whether it renewed its lease in the last 15 seconds.")
     holder = serializers.CharField(allow_blank=True, help_text="Empty before the first leader.")
-    epoch = serializers.IntegerField(help_text="Goes up with each change of the leader.")
+    epoch = serializers.IntegerField(help_text="Increases with each change of the leader.")
     acquired_at = serializers.DateTimeField(allow_null=True, help_text="When this epoch began.")
     renewed_at = serializers.DateTimeField(allow_null=True)
 

@@ -34,7 +34,7 @@ class ResourceNeedSerializer(serializers.Serializer[Any]):
     nominal = serializers.IntegerField(help_text="The ClusterQueue's own quota.")
     used = serializers.IntegerField(help_text="By the ClusterQueue now.")
     borrowable = serializers.IntegerField(help_text="The part of `free` beyond the ClusterQueue's own quota.")
-    free = serializers.IntegerField(help_text="What the workload could still use.")
+    free = serializers.IntegerField(help_text="The amount that the workload could still use.")
     lacking = serializers.IntegerField()
     maximum = serializers.IntegerField(help_text="The most that it could ever have.")
 
@@ -42,7 +42,7 @@ class ResourceNeedSerializer(serializers.Serializer[Any]):
 class RefusedBySerializer(serializers.Serializer[Any]):
     """The nodes that one filter refuses. A node counts under each reason of its devices."""
 
-    reason = serializers.CharField(help_text="HAMi's word, or that of a node's own filter.")
+    reason = serializers.CharField(help_text="HAMi's token, or that of a node's own filter.")
     nodes = serializers.IntegerField()
     devices = serializers.IntegerField(help_text="0 for a filter that looks at the node alone.")
 
@@ -125,15 +125,15 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     """Why a workload waits, computed from what is stored now."""
 
     state = serializers.ChoiceField(choices=WAIT_STATES)
-    rule = serializers.ChoiceField(choices=[rule.value for rule in Rule], help_text="What decides that it waits.")
+    rule = serializers.ChoiceField(choices=[rule.value for rule in Rule], help_text="The reason why it waits.")
     reason = serializers.CharField(allow_blank=True, help_text="As in its QuotaReserved condition.")
     message = serializers.CharField()
-    remedy = serializers.CharField(allow_blank=True, help_text="What would let it start.")
+    remedy = serializers.CharField(allow_blank=True, help_text="A change that would let it start.")
     cluster_queue = serializers.CharField(allow_blank=True)
     strict = serializers.BooleanField(help_text="No workload of its ClusterQueue may pass the ones ahead (StrictFIFO).")
     position = serializers.IntegerField(help_text="From 1 in its ClusterQueue; 0: it is in no queue.")
     waiting = serializers.IntegerField(help_text="In its ClusterQueue, itself included.")
-    ahead = WaitingSerializer(many=True, help_text="The first of those before it in its ClusterQueue.")
+    ahead = WaitingSerializer(many=True, help_text="The first workloads ahead of it in its ClusterQueue.")
     contenders = WaitingSerializer(
         many=True, help_text="Heads of the cohort's other ClusterQueues that a cycle decides on before its own."
     )
@@ -154,7 +154,7 @@ class ExpectedStartSerializer(serializers.Serializer[Any]):
     reason = serializers.ChoiceField(
         choices=[reason.value for reason in NoEstimate], allow_blank=True, help_text="Why there is no estimate."
     )
-    basis = serializers.CharField(help_text="What the estimate rests on, or why there is none, in a sentence.")
+    basis = serializers.CharField(help_text="The basis of the estimate, or why there is none, in a sentence.")
     window_seconds = serializers.IntegerField(help_text="How far back the starts were counted.")
     admitted = serializers.IntegerField(
         allow_null=True, help_text="Workloads that its ClusterQueue gave quota in that time; null: not counted."

@@ -28,13 +28,11 @@ class FlavorCapacitySerializer(Shape):
     promised = serializers.IntegerField(
         read_only=True, help_text="The sum of the nominal quotas of all ClusterQueues and cohorts."
     )
-    allocatable = serializers.IntegerField(read_only=True, help_text="What the flavor's nodes have.")
-    used_by_others = serializers.IntegerField(
-        read_only=True, help_text="What pods without quota of ours ask for there."
-    )
+    allocatable = serializers.IntegerField(read_only=True, help_text="The capacity of the flavor's nodes.")
+    used_by_others = serializers.IntegerField(read_only=True, help_text="The requests of unmanaged pods on its nodes.")
     exceeded = serializers.BooleanField(read_only=True, help_text="Whether more is promised than there is.")
     followed_by = FollowerSerializer(
-        many=True, read_only=True, help_text="Whose quota of it is computed from what is there."
+        many=True, read_only=True, help_text="The objects whose quota is computed from its capacity."
     )
 
 

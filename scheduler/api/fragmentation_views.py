@@ -26,7 +26,7 @@ class LargestRequestSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     fits = serializers.BooleanField(help_text="False: no node has that many devices with a free slot.")
     memory_mib = serializers.IntegerField(help_text="Of each device.")
-    cores_percent = serializers.IntegerField(help_text="What the tightest of the devices has left beside it.")
+    cores_percent = serializers.IntegerField(help_text="The free cores of the tightest of these devices.")
     node = serializers.CharField(allow_blank=True)
 
 
@@ -36,7 +36,7 @@ class FragmentationReportSerializer(serializers.Serializer[Any]):
     devices = serializers.IntegerField()
     idle_milli = serializers.FloatField(help_text="Free memory of usable devices.")
     fragmented_milli = serializers.FloatField(
-        allow_null=True, help_text="What of it a typical pod could not use, as a mean; null: no pod is known yet."
+        allow_null=True, help_text="The mean part of it that a typical pod could not use; null: no pod is known yet."
     )
     unused_devices = serializers.IntegerField()
     largest = LargestRequestSerializer(many=True)

@@ -62,13 +62,13 @@ class WatcherHealthSerializer(serializers.Serializer[Any]):
 class JobKindsSerializer(serializers.Serializer[Any]):
     """Kinds of jobs that operators bring."""
 
-    served = serializers.ListField(child=serializers.CharField(), help_text="Those whose operator the cluster has.")
+    served = serializers.ListField(child=serializers.CharField(), help_text="Kinds whose operator is installed.")
     missing = serializers.ListField(
-        child=serializers.CharField(), help_text="Those that it does not serve: their jobs start when it does."
+        child=serializers.CharField(), help_text="Kinds that the cluster does not serve: their jobs start when it does."
     )
     disabled = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Those that integrations.frameworks of the Configuration leaves out, as it names them: not managed.",
+        help_text="Kinds that integrations.frameworks of the Configuration leaves out, by its names: not managed.",
     )
 
 

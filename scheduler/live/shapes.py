@@ -105,7 +105,7 @@ class LiveDeviceUnits(TypedDict):
     """The vendor's terms for the device and its parts, and the unit of its cores."""
 
     device: str
-    parts: Annotated[str, Meta(description="What slots are: slots, MIG instances, DRS slices.")]
+    parts: Annotated[str, Meta(description="The vendor's term for slots: slots, MIG instances, DRS slices.")]
     cores_unit: Annotated[str, Meta(description="%, compute units, AI cores, cores.")]
     cores: int
     used_cores: int
@@ -155,7 +155,7 @@ class LiveRemoved(TypedDict, total=False):
 class LiveWorkloads(TypedDict):
     """Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`)."""
 
-    changed: Annotated[list[str], Meta(description="As namespace/name, those that you may see; at most 100.")]
+    changed: Annotated[list[str], Meta(description="namespace/name of those that you may see; at most 100.")]
     more: NotRequired[Annotated[bool, Meta(description="True if others changed too, so that lists must be read.")]]
 
 

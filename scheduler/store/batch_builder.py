@@ -155,7 +155,7 @@ class BatchBuilder:
             workload = after
         gone = self._rows.gave_up_replicas(workload)
         if gone:
-            self._note(workload, "ReplicasReleased", f"Released what replica {', '.join(gone)} held")
+            self._note(workload, "ReplicasReleased", f"Released the devices of replica {', '.join(gone)} held")
         return workload
 
     def release_ended(self) -> int:

@@ -69,7 +69,7 @@ def read_changes(cluster_id: int, notes_of_a_tenant: int, outdated: Mapping[int,
         cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s", [cluster_id])
         row = cursor.fetchone()
         if row is None:
-            raise LookupError(f"cluster {cluster_id} is gone")
+            raise LookupError(f"cluster {cluster_id} was deleted")
         cursor.execute(
             _OLDEST_OF_EACH_TENANT,
             {

@@ -107,7 +107,7 @@ def _by_claims(workload: Workload, context: WorkloadContext, now: float) -> Step
             return None
         counted = to.without_condition(workload, ConditionType.REQUEUED)
         counted = to.without_condition(counted, ConditionType.QUOTA_RESERVED)
-        return Step(counted, _ours("Requeued", "What its claims ask for can be counted now"))
+        return Step(counted, _ours("Requeued", "The devices of its claims can be counted now"))
     message = context.claim_refusal.requeued_message
     if kept_out and requeued is not None and requeued.message == message:
         return None

@@ -265,4 +265,4 @@ def test_a_witness_names_jobs_and_pods_that_are_others_by_now(kueue: KueueCluste
     assert [line for line in witness.changed() if "Job" in line] == [
         f"Job team/runs: its generation is {generation + 1} in place of {generation}"
     ]
-    assert f"Pod team/{gone['metadata']['name']}: it is gone" in witness.changed()
+    assert f"Pod team/{gone['metadata']['name']}: it was deleted" in witness.changed()

@@ -16,7 +16,7 @@ _DEFAULT_LIMIT: Final = 50
 
 
 def _audit(
-    user: Annotated[str, typer.Option("--user", "-u", help="What this user did.")] = "",
+    user: Annotated[str, typer.Option("--user", "-u", help="Records of this user.")] = "",
     verb: Annotated[str, typer.Option(help="create, update, delete, login, logout, failed-login or refused.")] = "",
     kind: Annotated[str, typer.Option(help="A kind, such as clusterqueue.")] = "",
     name: Annotated[str, typer.Option(help="An object's name.")] = "",

@@ -74,7 +74,7 @@ def create_cluster_queue(
     nominal_quota: Annotated[list[str], typer.Option(help="flavor:resource=amount;resource=amount; once per flavor.")],
     cohort: Annotated[str, typer.Option(help="The cohort that it lends to and borrows from.")] = "",
     queuing_strategy: Annotated[
-        QueueingStrategy, typer.Option(help="Which workload goes first.")
+        QueueingStrategy, typer.Option(help="The order of pending workloads.")
     ] = QueueingStrategy.BEST_EFFORT_FIFO,
     namespace_selector: Annotated[
         str, typer.Option(help="label=value,... of the namespaces that may use it (default: all).")

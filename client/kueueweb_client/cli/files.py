@@ -88,10 +88,11 @@ def write_applied(result: ApplyResult) -> None:
 def _apply(
     filename: Files,
     namespace: Namespace = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and say what would change; store nothing.")] = False,
-    applied_set: Annotated[str, typer.Option("--set", help="Name what is applied together, for --prune.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and show the changes; store nothing.")] = False,
+    applied_set: Annotated[str, typer.Option("--set", help="A name for the applied objects, for --prune.")] = "",
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove what --set applied before and no longer holds.")
+        bool,
+        typer.Option("--prune", help="Remove objects of --set that are no longer in the files."),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="With --prune: end workloads that hold quota, too.")] = False,
     skip_unsupported: Annotated[
@@ -159,11 +160,11 @@ def _delete(
     kind: Annotated[str, typer.Argument(help="The kind; with -f, neither it nor a name.")] = "",
     names: Annotated[list[str] | None, typer.Argument(help="The objects.")] = None,
     filename: Annotated[
-        list[str] | None, typer.Option("--filename", "-f", help="Delete what these files name.")
+        list[str] | None, typer.Option("--filename", "-f", help="Delete the objects in these files.")
     ] = None,
     namespace: Namespace = "",
     ignore_not_found: Annotated[
-        bool, typer.Option("--ignore-not-found", help="What is not there is no error.")
+        bool, typer.Option("--ignore-not-found", help="An object that does not exist is no error.")
     ] = False,
 ) -> None:
     """Delete objects. What is held by something else goes once nothing holds it."""
@@ -189,7 +190,7 @@ def _delete_one(asked: Client, kind: str, namespace: str, name: str, ignore_not_
         if error.status == _NOT_FOUND and ignore_not_found:
             return
         raise
-    say(f'{kind.lower()} "{name}" {"deleted" if gone else "is being deleted; it goes once nothing holds it"}')
+    say(f'{kind.lower()} "{name}" {"deleted" if gone else "is being deleted; it will be removed when nothing uses it"}')
 
 
 def _delete_call(asked: Client, kind: str, path: str, parts: tuple[str, ...]) -> bool:

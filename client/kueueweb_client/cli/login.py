@@ -38,7 +38,7 @@ def _login(
         bool, typer.Option("--browser/--no-browser", help="Open the page, or only write its address.")
     ] = True,
     scope: Annotated[
-        str, typer.Option(help="What the token from the browser may: metrics, read, submit or administer.")
+        str, typer.Option(help="The scope of the token from the browser: metrics, read, submit or administer.")
     ] = "administer",
     days: Annotated[int | None, typer.Option(min=1, help="How long it lives (default: as long as it may).")] = None,
     name: Annotated[str, typer.Option(help="The context's name (default: the host).")] = "",
@@ -122,7 +122,7 @@ def list_tokens() -> None:
 
 @_token.command("create")
 def create_token(
-    name: Annotated[str, typer.Argument(help="What it is for.")],
+    name: Annotated[str, typer.Argument(help="The purpose of the token.")],
     scope: Annotated[str, typer.Option(help="metrics, read, submit or administer.")] = "administer",
     namespaces: Annotated[
         list[str] | None, typer.Option("--only-namespace", help="Only there; may be repeated.")

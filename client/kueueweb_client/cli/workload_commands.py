@@ -30,7 +30,7 @@ _WORKLOADS = NOUNS[0]
 
 
 def _submit(
-    command: Annotated[list[str] | None, typer.Argument(help="After --: what the container runs.")] = None,
+    command: Annotated[list[str] | None, typer.Argument(help="After --: the command of the container.")] = None,
     filename: Annotated[
         list[str] | None, typer.Option("--filename", "-f", help="Manifests instead of an image.")
     ] = None,
@@ -131,7 +131,7 @@ def _wait_for_job(asked: Client, namespace: str, job: str) -> None:
 def _wait(
     name: str,
     namespace: Namespace = "",
-    until: Annotated[Until, typer.Option("--for", help="What to wait for.")] = Until.FINISHED,
+    until: Annotated[Until, typer.Option("--for", help="The state to wait for.")] = Until.FINISHED,
     timeout: Annotated[float, typer.Option(help="Seconds before it gives up, with exit code 124.")] = 600,
 ) -> None:
     """Wait for a workload. Exit code 1 if it failed, 124 if it took too long."""
@@ -208,7 +208,7 @@ def _cancel(names: list[str], namespace: Namespace = "") -> None:
 
 def _queue(
     name: Annotated[str, typer.Argument(help="A ClusterQueue, or a workload with --workload.")],
-    workload: Annotated[bool, typer.Option("--workload", help="Show who is ahead of this workload.")] = False,
+    workload: Annotated[bool, typer.Option("--workload", help="Show the workloads ahead of this one.")] = False,
     namespace: Namespace = "",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 100,
     output: OutputOption = Output.TABLE,

@@ -29,9 +29,19 @@ class Command(BaseCommand):
         )
         parser.add_argument("--cluster", default="default", help="the cluster's name (default: %(default)s)")
         parser.add_argument("--user", help="apply with this user's rights (default: with all)")
-        parser.add_argument("--dry-run", action="store_true", help="check and show what would change; store nothing")
-        parser.add_argument("--set", dest="applied_set", default="", metavar="NAME", help="what is applied together")
-        parser.add_argument("--prune", action="store_true", help="remove what --set applied before and no longer holds")
+        parser.add_argument("--dry-run", action="store_true", help="check and show the changes; store nothing")
+        parser.add_argument(
+            "--set",
+            dest="applied_set",
+            default="",
+            metavar="NAME",
+            help="a name for the applied objects",
+        )
+        parser.add_argument(
+            "--prune",
+            action="store_true",
+            help="remove objects of --set that are no longer in the files",
+        )
         parser.add_argument("--skip-unsupported", action="store_true", help="pass by documents of unsupported kinds")
         parser.add_argument("--force", action="store_true", help="with --prune: end workloads that hold quota, too")
 

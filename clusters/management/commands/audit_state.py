@@ -15,7 +15,7 @@ from clusters.connection import client_for
 class Command(BaseCommand):
     """Looks twice, and tells of what was wrong both times; puts nothing right."""
 
-    help = "Say where quota, devices, pods and what the cluster was told do not agree; exit code 1 if anywhere."
+    help = "List the disagreements between quota, devices, pods and the cluster; exit code 1 if there are any."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """How long to wait for what is on its way."""

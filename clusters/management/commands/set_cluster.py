@@ -30,7 +30,7 @@ class Command(BaseCommand):
             "--server-url",
             help="address of its API server, with the credentials that the kubeconfig has for it; empty: as configured",
         )
-        parser.add_argument("--mode", choices=[mode.value for mode in ClusterMode], help="what we do with it")
+        parser.add_argument("--mode", choices=[mode.value for mode in ClusterMode], help="the mode of the cluster")
         parser.add_argument(
             "--serve-kueue-objects",
             action=BooleanOptionalAction,
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--device-binding",
             choices=[binding.value for binding in DeviceBinding],
-            help="who binds pods with devices: we (bind), or HAMi's scheduler where we chose (pin)",
+            help="the scheduler that binds pods with devices: kueueweb (bind), or HAMi's where we chose (pin)",
         )
 
         parser.add_argument(

@@ -19,7 +19,7 @@ from clusters.sync.watcher import Watcher
 class Command(BaseCommand):
     """Runs until SIGINT or SIGTERM."""
 
-    help = "Watch a Kubernetes cluster: its nodes, jobs, pods, and what limits them."
+    help = "Watch a Kubernetes cluster: its nodes, jobs, pods, and their limits."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")

@@ -51,11 +51,11 @@ class Command(BaseCommand):
         )
         parser.add_argument("--certificate", type=Path, help="a certificate of yours (PEM), instead of one of ours")
         parser.add_argument("--key", type=Path, help="its key (PEM)")
-        parser.add_argument("--authorities", type=Path, help="who signed it (PEM); without, write caBundle yourself")
+        parser.add_argument("--authorities", type=Path, help="its authority (PEM); without it, write caBundle yourself")
         parser.add_argument(
             "--callers",
             type=Path,
-            help="who signs the client certificate of the API server (PEM); without, none is asked",
+            help="the authority of the API server's client certificate (PEM); without it, no certificate is required",
         )
         parser.add_argument("--no-register", action="store_true", help="leave the webhook configurations alone")
 

@@ -2636,7 +2636,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The controller that answers the check. */
@@ -2690,7 +2690,7 @@ export interface components {
         /** @description Workloads that gain or lose. */
         AffectedWorkloads: {
             count: number;
-            /** @description The first of those that the user may see. */
+            /** @description The first ones that the user may see. */
             workloads: components["schemas"]["AffectedWorkload"][];
         };
         /**
@@ -2748,16 +2748,16 @@ export interface components {
             request: string;
             verb: components["schemas"]["VerbEnum"];
             kind: string;
-            /** @description Empty for what belongs to no cluster. */
+            /** @description Empty for objects that belong to no cluster. */
             cluster: string;
             namespace: string;
             /** @description Empty where one request created several objects: `after` has their `count` and `names`. */
             name: string;
-            /** @description What changed, as it was; null for what was created. */
+            /** @description The changed fields before; null for a creation. */
             before: {
                 [key: string]: unknown;
             } | null;
-            /** @description What changed, as it is; null for what was deleted. */
+            /** @description The changed fields after; null for a deletion. */
             after: {
                 [key: string]: unknown;
             } | null;
@@ -2895,13 +2895,13 @@ export interface components {
             placement: components["schemas"]["PlacementEnum"];
             /** @description The clusters whose MultiKueue may run workloads in this one, by name. */
             accepts_workloads_from: string[];
-            /** @description Empty for those who may not see it. */
+            /** @description Empty for users who may not see it. */
             server_url: string;
             /** @description Kueue's Configuration, as applied; empty: Kueue's defaults. */
             configuration: {
                 [key: string]: unknown;
             };
-            /** @description What the ConfigMaps of HAMi's device plugin set together; empty: HAMi's defaults. */
+            /** @description The settings in the ConfigMaps of HAMi's device plugin; empty: HAMi's defaults. */
             device_plugin: {
                 [key: string]: unknown;
             };
@@ -2955,7 +2955,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The cohort with which it shares unused quota; empty: it neither borrows nor lends. */
@@ -3073,7 +3073,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The cohort above, from which this one may borrow; empty: it is a root. */
@@ -3126,9 +3126,9 @@ export interface components {
             source: components["schemas"]["NumbersSourceEnum"];
             /** Format: date-time */
             time: string;
-            /** @description Those without a parent. */
+            /** @description Cohorts without a parent. */
             cohorts: components["schemas"]["TreeCohort"][];
-            /** @description Those without a cohort. */
+            /** @description ClusterQueues without a cohort. */
             cluster_queues: components["schemas"]["TreeQueue"][];
         };
         /** @description A condition, in Kueue's words. */
@@ -3303,7 +3303,7 @@ export interface components {
         /** @description The token that a command line asks for. The user sees it before they confirm. */
         DeviceAskRequest: {
             /**
-             * @description What the token will be called.
+             * @description The name of the token.
              * @default kueueweb
              */
             name: string;
@@ -3350,7 +3350,7 @@ export interface components {
         /** @description The command line that asks for a token. */
         DeviceRequest: {
             user_code: string;
-            /** @description What the token will be called. */
+            /** @description The name of the token. */
             name: string;
             /** @description Where it asks from. */
             address: string;
@@ -3393,7 +3393,7 @@ export interface components {
         DeviceUnits: {
             /** @description `device`, `die`, `XPU`, ... */
             device: string;
-            /** @description What `slots` are: `slots`, `MIG instances`, `DRS slices`. */
+            /** @description The vendor's term for `slots`: `slots`, `MIG instances`, `DRS slices`. */
             parts: string;
             /** @description `%`, `compute units`, `AI cores`, `cores`. */
             cores_unit: string;
@@ -3508,7 +3508,7 @@ export interface components {
              *     * `NothingAdmitted` - NothingAdmitted
              */
             reason: components["schemas"]["ExpectedStartReasonEnum"] | components["schemas"]["BlankEnum"];
-            /** @description What the estimate rests on, or why there is none, in a sentence. */
+            /** @description The basis of the estimate, or why there is none, in a sentence. */
             basis: string;
             /** @description How far back the starts were counted. */
             window_seconds: number;
@@ -3530,7 +3530,7 @@ export interface components {
         ExplainedWorkload: {
             state: components["schemas"]["WaitStateEnum"];
             /**
-             * @description What decides that it waits.
+             * @description The reason why it waits.
              *
              *     * `None` - None
              *     * `Queueing` - Queueing
@@ -3550,7 +3550,7 @@ export interface components {
             /** @description As in its QuotaReserved condition. */
             reason: string;
             message: string;
-            /** @description What would let it start. */
+            /** @description A change that would let it start. */
             remedy: string;
             cluster_queue: string;
             /** @description No workload of its ClusterQueue may pass the ones ahead (StrictFIFO). */
@@ -3559,7 +3559,7 @@ export interface components {
             position: number;
             /** @description In its ClusterQueue, itself included. */
             waiting: number;
-            /** @description The first of those before it in its ClusterQueue. */
+            /** @description The first workloads ahead of it in its ClusterQueue. */
             ahead: components["schemas"]["Waiting"][];
             /** @description Heads of the cohort's other ClusterQueues that a cycle decides on before its own. */
             contenders: components["schemas"]["Waiting"][];
@@ -3575,7 +3575,7 @@ export interface components {
         Explanation: {
             state: components["schemas"]["WaitStateEnum"];
             /**
-             * @description What decides that it waits.
+             * @description The reason why it waits.
              *
              *     * `None` - None
              *     * `Queueing` - Queueing
@@ -3595,7 +3595,7 @@ export interface components {
             /** @description As in its QuotaReserved condition. */
             reason: string;
             message: string;
-            /** @description What would let it start. */
+            /** @description A change that would let it start. */
             remedy: string;
             cluster_queue: string;
             /** @description No workload of its ClusterQueue may pass the ones ahead (StrictFIFO). */
@@ -3604,7 +3604,7 @@ export interface components {
             position: number;
             /** @description In its ClusterQueue, itself included. */
             waiting: number;
-            /** @description The first of those before it in its ClusterQueue. */
+            /** @description The first workloads ahead of it in its ClusterQueue. */
             ahead: components["schemas"]["Waiting"][];
             /** @description Heads of the cohort's other ClusterQueues that a cycle decides on before its own. */
             contenders: components["schemas"]["Waiting"][];
@@ -3639,13 +3639,13 @@ export interface components {
             readonly resource: string;
             /** @description The sum of the nominal quotas of all ClusterQueues and cohorts. */
             readonly promised: number;
-            /** @description What the flavor's nodes have. */
+            /** @description The capacity of the flavor's nodes. */
             readonly allocatable: number;
-            /** @description What pods without quota of ours ask for there. */
+            /** @description The requests of unmanaged pods on its nodes. */
             readonly used_by_others: number;
             /** @description Whether more is promised than there is. */
             readonly exceeded: boolean;
-            /** @description Whose quota of it is computed from what is there. */
+            /** @description The objects whose quota is computed from its capacity. */
             readonly followed_by: components["schemas"]["Follower"][];
         };
         /** @description Whether to try the next flavor before borrowing or preempting in this one. */
@@ -3756,7 +3756,7 @@ export interface components {
             idle_milli: number;
             /**
              * Format: double
-             * @description What of it a typical pod could not use, as a mean; null: no pod is known yet.
+             * @description The mean part of it that a typical pod could not use; null: no pod is known yet.
              */
             fragmented_milli: number | null;
             unused_devices: number;
@@ -3813,11 +3813,11 @@ export interface components {
         };
         /** @description Kinds of jobs that operators bring. */
         JobKinds: {
-            /** @description Those whose operator the cluster has. */
+            /** @description Kinds whose operator is installed. */
             served: string[];
-            /** @description Those that it does not serve: their jobs start when it does. */
+            /** @description Kinds that the cluster does not serve: their jobs start when it does. */
             missing: string[];
-            /** @description Those that integrations.frameworks of the Configuration leaves out, as it names them: not managed. */
+            /** @description Kinds that integrations.frameworks of the Configuration leaves out, by its names: not managed. */
             disabled: string[];
         };
         /** @description Names a workload. */
@@ -3851,7 +3851,7 @@ export interface components {
             fits: boolean;
             /** @description Of each device. */
             memory_mib: number;
-            /** @description What the tightest of the devices has left beside it. */
+            /** @description The free cores of the tightest of these devices. */
             cores_percent: number;
             node: string;
         };
@@ -3861,7 +3861,7 @@ export interface components {
             alive: boolean;
             /** @description Empty before the first leader. */
             holder: string;
-            /** @description Goes up with each change of the leader. */
+            /** @description Increases with each change of the leader. */
             epoch: number;
             /**
              * Format: date-time
@@ -3889,7 +3889,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
@@ -4049,7 +4049,7 @@ export interface components {
             /** @description %, compute units, AI cores, cores. */
             cores_unit: string;
             device: string;
-            /** @description What slots are: slots, MIG instances, DRS slices. */
+            /** @description The vendor's term for slots: slots, MIG instances, DRS slices. */
             parts: string;
             used_cores: number;
         };
@@ -4156,7 +4156,7 @@ export interface components {
          * @description Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`).
          */
         LiveWorkloads: {
-            /** @description As namespace/name, those that you may see; at most 100. */
+            /** @description namespace/name of those that you may see; at most 100. */
             changed: string[];
             /** @description True if others changed too, so that lists must be read. */
             more?: boolean;
@@ -4183,7 +4183,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
@@ -4227,11 +4227,11 @@ export interface components {
             document: number;
             /** @description The field, as in `pod_sets[0].count`. */
             path: string;
-            /** @description What stood there; null for nothing. */
+            /** @description The value in the request; null if there is none. */
             value: unknown;
-            /** @description What is asked for. */
+            /** @description The rule. */
             rule: string;
-            /** @description What to write instead. */
+            /** @description A valid value. */
             remedy: string;
             /** @description The kind of mistake; stable. */
             reason: string;
@@ -4338,7 +4338,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description {location, locationType}: a Secret of the manager, or a file of the push workers. */
@@ -4385,7 +4385,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description MultiKueueClusters, the preferred ones first. */
@@ -4478,7 +4478,7 @@ export interface components {
             reason: string;
             /** Format: date-time */
             started_at: string | null;
-            /** @description What it asks for. */
+            /** @description Its requests. */
             requests: {
                 [key: string]: string;
             };
@@ -4559,7 +4559,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
         };
@@ -5145,7 +5145,7 @@ export interface components {
             /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
             quota_only?: boolean;
         };
-        /** @description A ResourceQuota; of what it limits, device memory and cores count here. */
+        /** @description A ResourceQuota; its limits of device memory and cores apply here. */
         PatchedResourceQuotaRequest: {
             labels?: {
                 [key: string]: string;
@@ -5178,7 +5178,7 @@ export interface components {
             role?: string;
             /** @description Empty: all namespaces of the cluster. */
             in_namespace?: string;
-            /** @description Of a queue-admin: what is below it may be changed. */
+            /** @description For a queue-admin: objects below this cohort may be changed. */
             cohort?: string;
         };
         /** @description The rule of a user: the event, and the channels beside the page. */
@@ -5236,7 +5236,7 @@ export interface components {
             is_active?: boolean;
             /** @description Of a local account. */
             password?: string;
-            /** @description Exactly these; of who logs in by a provider they are the provider's. */
+            /** @description Exactly these; the groups of a user of single sign-on come from the provider. */
             groups?: string[];
         };
         /** @description A WorkloadPriorityClass: a priority for scheduling, independent of the pods' priority. */
@@ -5276,15 +5276,15 @@ export interface components {
             cordoned: boolean;
             /** @description Being emptied. */
             draining: boolean;
-            /** @description What it has; empty: not known. */
+            /** @description Its allocatable resources; empty: not known. */
             capacity: {
                 [key: string]: string;
             };
-            /** @description What pods may ask for in all; empty: not known, so not limiting. */
+            /** @description The most that its pods may request; empty: not known, so not limiting. */
             allocatable: {
                 [key: string]: string;
             };
-            /** @description What pods that are not ours ask for. */
+            /** @description The requests of unmanaged pods. */
             foreign_usage: {
                 [key: string]: string;
             };
@@ -5293,7 +5293,7 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
-            /** @description What the pods that the cluster shows there ask for, ours and others', and their number (`pods`). */
+            /** @description The requests of all pods on the node, managed and unmanaged, and their number (`pods`). */
             requested: {
                 [key: string]: string;
             };
@@ -5316,15 +5316,15 @@ export interface components {
             cordoned: boolean;
             /** @description Being emptied. */
             draining: boolean;
-            /** @description What it has; empty: not known. */
+            /** @description Its allocatable resources; empty: not known. */
             capacity: {
                 [key: string]: string;
             };
-            /** @description What pods may ask for in all; empty: not known, so not limiting. */
+            /** @description The most that its pods may request; empty: not known, so not limiting. */
             allocatable: {
                 [key: string]: string;
             };
-            /** @description What pods that are not ours ask for. */
+            /** @description The requests of unmanaged pods. */
             foreign_usage: {
                 [key: string]: string;
             };
@@ -5333,7 +5333,7 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             updated_at: string;
-            /** @description What the pods that the cluster shows there ask for, ours and others', and their number (`pods`). */
+            /** @description The requests of all pods on the node, managed and unmanaged, and their number (`pods`). */
             requested: {
                 [key: string]: string;
             };
@@ -5529,7 +5529,7 @@ export interface components {
             /** @description Empty: no prices are set. */
             currency: string;
             workloads: components["schemas"]["PreviewedWorkload"][];
-            /** @description The configuration objects of the call as they would be stored, with the defaults of what it omits. */
+            /** @description The configuration objects of the call as they would be stored, with defaults for omitted fields. */
             manifests: {
                 [key: string]: unknown;
             }[];
@@ -5597,7 +5597,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The priority; workloads of a higher one are ordered first and may preempt. */
@@ -5738,9 +5738,9 @@ export interface components {
         ProblemReasonEnum: "NoScheduler" | "WatcherSilent" | "KueueDecides" | "OtherKueueweb" | "PushLags" | "PushRefused";
         /** @description A login by an OpenID Connect provider. */
         Provider: {
-            /** @description What its button says. */
+            /** @description The label of its button. */
             text: string;
-            /** @description Where a browser goes; `?next=` is where it comes back to. */
+            /** @description The address for the browser; `?next=` is the page to return to. */
             url: string;
         };
         /** @description A ProvisioningRequestConfig. */
@@ -5761,7 +5761,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The class of ProvisioningRequests, which decides who provisions the nodes. */
@@ -5847,7 +5847,7 @@ export interface components {
         /** @description Decisions that the cluster has not heard of. */
         PushState: {
             unpushed: number;
-            /** @description Those of them that it refused; they are told again. */
+            /** @description Decisions that it refused; they are sent again. */
             refused: number;
             /**
              * Format: double
@@ -5898,7 +5898,7 @@ export interface components {
             nominal: number;
             /** @description Now, by what is admitted. */
             used: number;
-            /** @description What is used beyond all that may be used, own and borrowed. It is given back as workloads end. */
+            /** @description Usage above the quota, own and borrowed. It shrinks as workloads end. */
             over: number;
         };
         /**
@@ -5950,7 +5950,7 @@ export interface components {
         ReclaimWithinCohortEnum: "Never" | "LowerPriority" | "Any";
         /** @description The nodes that one filter refuses. A node counts under each reason of its devices. */
         RefusedBy: {
-            /** @description HAMi's word, or that of a node's own filter. */
+            /** @description HAMi's token, or that of a node's own filter. */
             reason: string;
             nodes: number;
             /** @description 0 for a filter that looks at the node alone. */
@@ -5969,7 +5969,7 @@ export interface components {
             };
             /** @description Of money; empty while no price is set. */
             currency: string;
-            /** @description What the rows may be grouped by. */
+            /** @description Columns by which rows may be grouped. */
             by: string[];
         };
         /** @description A column; `kind` says how its cells are to be read. */
@@ -6008,7 +6008,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description Labels that select the flavor's nodes; pods get them as a node selector. */
@@ -6075,13 +6075,13 @@ export interface components {
             used: number;
             /** @description The part of `free` beyond the ClusterQueue's own quota. */
             borrowable: number;
-            /** @description What the workload could still use. */
+            /** @description The amount that the workload could still use. */
             free: number;
             lacking: number;
             /** @description The most that it could ever have. */
             maximum: number;
         };
-        /** @description A ResourceQuota; of what it limits, device memory and cores count here. */
+        /** @description A ResourceQuota; its limits of device memory and cores apply here. */
         ResourceQuota: {
             /** Format: uuid */
             readonly uid: string;
@@ -6099,7 +6099,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
@@ -6114,7 +6114,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A ResourceQuota; of what it limits, device memory and cores count here. */
+        /** @description A ResourceQuota; its limits of device memory and cores apply here. */
         ResourceQuotaRequest: {
             labels?: {
                 [key: string]: string;
@@ -6137,7 +6137,7 @@ export interface components {
         Role: {
             role: components["schemas"]["RoleRoleEnum"];
             namespace: string | null;
-            /** @description Of a queue-admin: what is below it may be changed. */
+            /** @description For a queue-admin: the cohort below which it applies. */
             cohort: string | null;
             /** @description null: in every cluster. */
             cluster: string | null;
@@ -6160,7 +6160,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description Either a user, or a group. */
@@ -6169,7 +6169,7 @@ export interface components {
             role?: string;
             /** @description Empty: all namespaces of the cluster. */
             in_namespace?: string;
-            /** @description Of a queue-admin: what is below it may be changed. */
+            /** @description For a queue-admin: objects below this cohort may be changed. */
             cohort?: string;
             /** @description It holds in all clusters; it is changed in the admin. */
             readonly every_cluster: boolean;
@@ -6188,7 +6188,7 @@ export interface components {
             role?: string;
             /** @description Empty: all namespaces of the cluster. */
             in_namespace?: string;
-            /** @description Of a queue-admin: what is below it may be changed. */
+            /** @description For a queue-admin: objects below this cohort may be changed. */
             cohort?: string;
         };
         /** @description The processes of one role. */
@@ -6281,7 +6281,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             handler: string;
@@ -6382,7 +6382,7 @@ export interface components {
             kind: string;
             namespace: string;
             name: string;
-            /** @description What was refused, in the words of the side that refused it. */
+            /** @description The refused change, in the words of the side that refused it. */
             problem: string;
             /** @description How often it was tried. */
             failures: number;
@@ -6549,7 +6549,7 @@ export interface components {
             username: string;
             password: string;
             /**
-             * @description What the token is for.
+             * @description The purpose of the token.
              * @default
              */
             name: string;
@@ -6573,7 +6573,7 @@ export interface components {
         /** @description The purpose of a token and its permissions: never more than its user has. */
         TokenWishRequest: {
             /**
-             * @description What the token is for.
+             * @description The purpose of the token.
              * @default
              */
             name: string;
@@ -6612,7 +6612,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description Node labels, the widest first. */
@@ -6837,7 +6837,7 @@ export interface components {
             requeue_at: string | null;
             owner: components["schemas"]["Owner"] | null;
             pod_sets: components["schemas"]["PodSet"][];
-            /** @description In a list those that `?annotations=` names. */
+            /** @description In a list, the ones that `?annotations=` names. */
             annotations?: {
                 [key: string]: string;
             };
@@ -6904,7 +6904,7 @@ export interface components {
             requeue_count: number;
             eviction_counts: unknown;
             unhealthy_nodes: unknown;
-            /** @description What the cluster said to its last push, when it refused it. */
+            /** @description The cluster's message if it refused the last push. */
             push_error: string;
             generation: number;
             /** @description Another one after every change; compare it, and read nothing. */
@@ -6986,7 +6986,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is to go, and waits for what still holds it.
+             * @description It is marked for deletion and waits until nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The priority; workloads of a higher one are ordered first and may preempt. */
@@ -7076,7 +7076,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedAdmissionCheckList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7172,7 +7172,7 @@ export interface operations {
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7238,7 +7238,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -7293,7 +7293,7 @@ export interface operations {
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7379,7 +7379,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -7424,7 +7424,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -7434,7 +7434,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -7469,7 +7469,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7586,7 +7586,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -7634,7 +7634,7 @@ export interface operations {
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7720,7 +7720,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -7836,7 +7836,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -7937,7 +7937,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8031,7 +8031,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeviceCodes"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8155,7 +8155,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeviceRequest"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8249,7 +8249,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8380,7 +8380,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8535,7 +8535,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8645,7 +8645,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8780,7 +8780,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -8915,7 +8915,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedTokenList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9016,7 +9016,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9126,7 +9126,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9238,7 +9238,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9364,7 +9364,7 @@ export interface operations {
                      *           "problems": [
                      *             {
                      *               "reason": "WatcherSilent",
-                     *               "message": "The watcher does not answer: what changes in the cluster is not seen."
+                     *               "message": "The watcher does not answer: changes in the cluster are not seen."
                      *             }
                      *           ],
                      *           "last_event_at": null,
@@ -9394,7 +9394,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedClusterOverviewList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9618,7 +9618,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedClusterQueueStatusList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9835,7 +9835,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -9901,7 +9901,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -10124,7 +10124,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10210,7 +10210,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -10255,7 +10255,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -10265,7 +10265,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -10419,7 +10419,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10536,7 +10536,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -10701,7 +10701,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10787,7 +10787,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -10875,7 +10875,7 @@ export interface operations {
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -10941,7 +10941,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -11002,7 +11002,7 @@ export interface operations {
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11156,7 +11156,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedClusterList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11252,7 +11252,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cluster"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11318,7 +11318,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -11362,7 +11362,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cluster"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11559,7 +11559,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedCohortList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11698,7 +11698,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cohort"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11764,7 +11764,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -11896,7 +11896,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cohort"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11982,7 +11982,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -12027,7 +12027,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -12037,7 +12037,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -12055,7 +12055,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12172,7 +12172,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -12259,7 +12259,7 @@ export interface operations {
                     "application/json": components["schemas"]["Cohort"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12345,7 +12345,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -12433,7 +12433,7 @@ export interface operations {
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12499,7 +12499,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -12560,7 +12560,7 @@ export interface operations {
                     "application/json": components["schemas"]["QuotasInFlavor"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12780,7 +12780,7 @@ export interface operations {
                     "application/json": components["schemas"]["CohortTree"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -12923,7 +12923,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedDecisionList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13035,7 +13035,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedDeviceAllocationList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13118,7 +13118,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedDeviceUsageList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13241,7 +13241,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedDeviceList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13350,7 +13350,7 @@ export interface operations {
                     "application/json": components["schemas"]["Device"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13470,7 +13470,7 @@ export interface operations {
                     "application/json": components["schemas"]["Device"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13595,7 +13595,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedDeviceSampleList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13718,7 +13718,7 @@ export interface operations {
                     "application/json": components["schemas"]["Diagnostics"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -13801,7 +13801,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedDriftList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14018,7 +14018,7 @@ export interface operations {
                     "application/json": components["schemas"]["Fragmentation"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14360,7 +14360,7 @@ export interface operations {
                     "application/json": components["schemas"]["History"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14478,7 +14478,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedLimitRangeList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14587,7 +14587,7 @@ export interface operations {
                     "application/json": components["schemas"]["LimitRange"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14653,7 +14653,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -14731,7 +14731,7 @@ export interface operations {
                     "application/json": components["schemas"]["LimitRange"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -14817,7 +14817,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -14862,7 +14862,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -14873,7 +14873,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -14891,7 +14891,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -15008,7 +15008,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -15069,7 +15069,7 @@ export interface operations {
                     "application/json": components["schemas"]["LimitRange"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -15155,7 +15155,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -15252,7 +15252,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedLocalQueueStatusList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -15362,7 +15362,7 @@ export interface operations {
                     "application/json": components["schemas"]["LocalQueueStatus"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -15428,7 +15428,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -15497,7 +15497,7 @@ export interface operations {
                     "application/json": components["schemas"]["LocalQueueStatus"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -15583,7 +15583,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -15628,7 +15628,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -15639,7 +15639,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -15657,7 +15657,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -15774,7 +15774,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -15832,7 +15832,7 @@ export interface operations {
                     "application/json": components["schemas"]["LocalQueueStatus"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -15918,7 +15918,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -15963,9 +15963,9 @@ export interface operations {
                 dry_run?: boolean;
                 /** @description With prune: end workloads that hold quota, too. */
                 force?: boolean;
-                /** @description Remove what that set applied earlier and no longer holds. */
+                /** @description Remove objects of the set that are no longer applied. */
                 prune?: boolean;
-                /** @description Names what is applied together. */
+                /** @description A name for the applied objects. */
                 set?: string;
                 /** @description Pass by documents of unsupported kinds. */
                 skip_unsupported?: boolean;
@@ -16030,7 +16030,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApplyResult"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -16291,7 +16291,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -16460,7 +16460,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -16533,7 +16533,7 @@ export interface operations {
                 format?: "json" | "yaml";
             };
             header?: {
-                /** @description Of configuration: the ETag of what was read, its resourceVersion in quotes; 412 if it has changed. */
+                /** @description For configuration: the ETag as read, the resourceVersion in quotes; 412 if it has changed. */
                 "If-Match"?: string;
             };
             path: {
@@ -16561,7 +16561,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -16841,7 +16841,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -16914,7 +16914,7 @@ export interface operations {
                 format?: "json" | "yaml";
             };
             header?: {
-                /** @description Of configuration: the ETag of what was read, its resourceVersion in quotes; 412 if it has changed. */
+                /** @description For configuration: the ETag as read, the resourceVersion in quotes; 412 if it has changed. */
                 "If-Match"?: string;
             };
             path: {
@@ -16941,7 +16941,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17107,7 +17107,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedMultiKueueClusterList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17203,7 +17203,7 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueCluster"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17269,7 +17269,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -17324,7 +17324,7 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueCluster"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17410,7 +17410,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -17455,7 +17455,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -17465,7 +17465,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -17483,7 +17483,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17600,7 +17600,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -17648,7 +17648,7 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueCluster"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17734,7 +17734,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -17818,7 +17818,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedMultiKueueConfigList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17915,7 +17915,7 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueConfig"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -17981,7 +17981,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -18039,7 +18039,7 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueConfig"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -18125,7 +18125,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -18170,7 +18170,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -18180,7 +18180,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -18198,7 +18198,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -18315,7 +18315,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -18364,7 +18364,7 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueConfig"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -18450,7 +18450,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -18533,7 +18533,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedObjectList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -18629,7 +18629,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -18695,7 +18695,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -18752,7 +18752,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -18838,7 +18838,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -18883,7 +18883,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -18893,7 +18893,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -18911,7 +18911,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -19028,7 +19028,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -19075,7 +19075,7 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -19161,7 +19161,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -19270,7 +19270,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedPlacedNodeList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -19679,7 +19679,7 @@ export interface operations {
                     "application/json": components["schemas"]["PlacedNodeDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20033,7 +20033,7 @@ export interface operations {
                     "application/json": components["schemas"]["PlacedNodeDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20177,7 +20177,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedNodePodList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20280,7 +20280,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedRuleList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20387,7 +20387,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20504,7 +20504,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20646,7 +20646,7 @@ export interface operations {
                     "application/json": components["schemas"]["Rule"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20763,7 +20763,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20889,7 +20889,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedNotificationList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -20976,7 +20976,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -21097,7 +21097,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationStatus"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -21244,7 +21244,7 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -21310,7 +21310,7 @@ export interface operations {
                 delete?: boolean;
                 /** @description Answer as if it were done, and store nothing. */
                 dry_run?: boolean;
-                /** @description Try what the scheduler would do with the change. */
+                /** @description Preview the scheduler's decisions after the change. */
                 effects?: boolean;
             };
             header?: never;
@@ -21463,7 +21463,7 @@ export interface operations {
                     "application/json": components["schemas"]["Preview"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -21591,7 +21591,7 @@ export interface operations {
                     "application/json": components["schemas"]["Prices"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -21657,7 +21657,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -21703,7 +21703,7 @@ export interface operations {
                     "application/json": components["schemas"]["Prices"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -21858,7 +21858,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedPriorityClassList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -21955,7 +21955,7 @@ export interface operations {
                     "application/json": components["schemas"]["PriorityClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -22021,7 +22021,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -22078,7 +22078,7 @@ export interface operations {
                     "application/json": components["schemas"]["PriorityClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -22164,7 +22164,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -22209,7 +22209,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -22219,7 +22219,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -22237,7 +22237,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -22354,7 +22354,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -22399,7 +22399,7 @@ export interface operations {
                     "application/json": components["schemas"]["PriorityClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -22485,7 +22485,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -22574,7 +22574,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedProvisioningRequestConfigList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -22675,7 +22675,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -22741,7 +22741,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -22804,7 +22804,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -22890,7 +22890,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -22935,7 +22935,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -22945,7 +22945,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -22963,7 +22963,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -23080,7 +23080,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -23133,7 +23133,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -23219,7 +23219,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -23283,7 +23283,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedPublishedDeviceList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -23470,7 +23470,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -23613,7 +23613,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedResourceFlavorList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -23747,7 +23747,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -23813,7 +23813,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -23875,7 +23875,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -23961,7 +23961,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -24006,7 +24006,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -24016,7 +24016,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -24089,7 +24089,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -24206,7 +24206,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -24292,7 +24292,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -24378,7 +24378,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -24467,7 +24467,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedResourceQuotaList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -24568,7 +24568,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceQuota"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -24634,7 +24634,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -24697,7 +24697,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceQuota"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -24783,7 +24783,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -24828,7 +24828,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -24839,7 +24839,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -24857,7 +24857,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -24974,7 +24974,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -25027,7 +25027,7 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceQuota"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -25113,7 +25113,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -25198,7 +25198,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedRoleBindingList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -25297,7 +25297,7 @@ export interface operations {
                     "application/json": components["schemas"]["RoleBinding"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -25363,7 +25363,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -25423,7 +25423,7 @@ export interface operations {
                     "application/json": components["schemas"]["RoleBinding"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -25509,7 +25509,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -25554,7 +25554,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -25564,7 +25564,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -25582,7 +25582,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -25699,7 +25699,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -25746,7 +25746,7 @@ export interface operations {
                     "application/json": components["schemas"]["RoleBinding"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -25832,7 +25832,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -25918,7 +25918,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedRuntimeClassList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26016,7 +26016,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuntimeClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26082,7 +26082,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -26142,7 +26142,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuntimeClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26228,7 +26228,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -26273,7 +26273,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -26283,7 +26283,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -26301,7 +26301,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26418,7 +26418,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -26468,7 +26468,7 @@ export interface operations {
                     "application/json": components["schemas"]["RuntimeClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26554,7 +26554,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -26633,7 +26633,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedSavedViewList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26732,7 +26732,7 @@ export interface operations {
                     "application/json": components["schemas"]["SavedView"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26859,7 +26859,7 @@ export interface operations {
                     "application/json": components["schemas"]["SavedView"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -26920,7 +26920,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -26937,7 +26937,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27049,7 +27049,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -27090,7 +27090,7 @@ export interface operations {
                     "application/json": components["schemas"]["SavedView"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27244,7 +27244,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedSchedulingCycleList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27333,7 +27333,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedServedObjectProblemList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27426,7 +27426,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedServiceAccountList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27517,7 +27517,7 @@ export interface operations {
                     "application/json": components["schemas"]["ServiceAccount"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27629,7 +27629,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27768,7 +27768,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedTokenList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27871,7 +27871,7 @@ export interface operations {
                     "application/json": components["schemas"]["NewToken"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -27984,7 +27984,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28123,7 +28123,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28233,7 +28233,7 @@ export interface operations {
                     "application/json": components["schemas"]["Shadow"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28325,7 +28325,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedShadowDifferenceList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28431,7 +28431,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedTopologyList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28528,7 +28528,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topology"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28594,7 +28594,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -28653,7 +28653,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topology"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28739,7 +28739,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -28784,7 +28784,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -28794,7 +28794,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -28812,7 +28812,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -28929,7 +28929,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -28978,7 +28978,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topology"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29064,7 +29064,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -29143,7 +29143,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedUserRowList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29240,7 +29240,7 @@ export interface operations {
                     "application/json": components["schemas"]["UserRow"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29365,7 +29365,7 @@ export interface operations {
                     "application/json": components["schemas"]["UserRow"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29466,7 +29466,7 @@ export interface operations {
                     "application/json": components["schemas"]["UserRow"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29603,7 +29603,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedTokenList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29679,7 +29679,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29818,7 +29818,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedWorkloadPriorityClassList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29913,7 +29913,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadPriorityClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -29979,7 +29979,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -30034,7 +30034,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadPriorityClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -30120,7 +30120,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -30165,7 +30165,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -30175,7 +30175,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Something still holds it: it goes when nothing does any more. */
+            /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -30193,7 +30193,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -30310,7 +30310,7 @@ export interface operations {
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
                 "If-Match"?: string;
             };
             path: {
@@ -30353,7 +30353,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadPriorityClass"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -30439,7 +30439,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
             428: {
                 headers: {
                     /** @description The object's version in quotes, for If-Match where it can be written. */
@@ -30504,7 +30504,7 @@ export interface operations {
                 namespace?: string;
                 /** @description With a pod that lives on this node. */
                 node?: string;
-                /** @description `-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`. */
+                /** @description `-id`: newest first; a `-` turns each around. `position`: pending workloads of a `cluster_queue`. */
                 ordering?: "-cluster_queue" | "-id" | "-name" | "-namespace" | "-priority" | "-reason" | "-status" | "-submitted_by" | "cluster_queue" | "id" | "name" | "namespace" | "position" | "priority" | "reason" | "status" | "submitted_by";
                 priority_class?: string;
                 reason?: string;
@@ -30608,7 +30608,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedWorkloadList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -30729,7 +30729,7 @@ export interface operations {
                     "application/json": components["schemas"]["Created"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -30832,7 +30832,7 @@ export interface operations {
                 resource_version?: string;
                 /** @description How long to wait: 600 without more for `watch`, else 30. */
                 timeout_seconds?: number;
-                /** @description Go on: a line of JSON for the workload as it is, and one for each newer state, until it has finished, is gone, or the time is over. */
+                /** @description Continue: a line of JSON for the workload as it is, and one for each newer state, until it has finished, is gone, or the time is over. */
                 watch?: boolean;
             };
             header?: never;
@@ -30974,7 +30974,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -31185,7 +31185,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -31427,7 +31427,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -31658,7 +31658,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -31763,7 +31763,7 @@ export interface operations {
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
-                /** @description Of a workload that is gone. */
+                /** @description Events of a deleted workload. */
                 uid?: string;
             };
             header?: never;
@@ -31798,7 +31798,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedWorkloadEventList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -31907,7 +31907,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainedWorkload"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -32101,7 +32101,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -32226,7 +32226,7 @@ export interface operations {
                     "application/json": components["schemas"]["MoveAdvice"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -32336,7 +32336,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedPodList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -32427,7 +32427,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -32630,7 +32630,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -32861,7 +32861,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -33092,7 +33092,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadDetail"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -33218,7 +33218,7 @@ export interface operations {
                     "application/json": components["schemas"]["PaginatedContainerSampleList"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -33322,7 +33322,7 @@ export interface operations {
                     "application/json": components["schemas"]["Changed"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -33424,7 +33424,7 @@ export interface operations {
                 admitted_since?: string;
                 /** @description Admitted before. */
                 admitted_until?: string;
-                /** @description What to count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
+                /** @description Count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
                 by?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
@@ -33492,7 +33492,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadCounts"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -33598,7 +33598,7 @@ export interface operations {
                     "application/json": components["schemas"]["Changed"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -33739,7 +33739,7 @@ export interface operations {
                     "application/json": components["schemas"]["Changed"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -33881,7 +33881,7 @@ export interface operations {
                     "application/json": components["schemas"]["Changed"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -34022,7 +34022,7 @@ export interface operations {
                     "application/json": components["schemas"]["Changed"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -34163,7 +34163,7 @@ export interface operations {
                     "application/json": components["schemas"]["Changed"];
                 };
             };
-            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            /** @description The request is malformed or breaks a rule; `errors` says where. */
             400: {
                 headers: {
                     [name: string]: unknown;

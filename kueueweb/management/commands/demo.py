@@ -42,7 +42,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, help="port to listen on (default: 8000, or the next that is free)")
         parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs live (default: %(default)s)")
         parser.add_argument("--fleet", choices=FLEETS, default=SEVERAL, help="whose nodes (default: %(default)s)")
-        parser.add_argument("--fresh", action="store_true", help="forget what an earlier run left")
+        parser.add_argument("--fresh", action="store_true", help="start without the data of earlier runs")
 
     def handle(self, *args: Any, **options: Any) -> None:
         began = time.monotonic()
@@ -122,7 +122,7 @@ class Command(BaseCommand):
         self._say("  student / student         submits in the namespace ai-research, for other devices")
         self._say("")
         self._say(f"  Other commands on this demo:  set -a; . {shell}; {sys.executable} -m kueueweb get workloads")
-        self._say(f"  What each process says:       {state / 'logs'}")
+        self._say(f"  Logs of the processes:        {state / 'logs'}")
         self._say("  Ctrl-C stops everything.")
 
     def _say(self, text: str) -> None:

@@ -38,7 +38,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("This submits as the demo's accounts. Set DEMO=true if that is what you want.")
+            raise CommandError("This submits as the demo's accounts. Set DEMO=true to allow it.")
         passwords = {account["username"]: account["password"] for account in settings.DEMO_ACCOUNTS}
         submission = Submission(
             options["server"],

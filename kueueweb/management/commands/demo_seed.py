@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("This makes accounts with public passwords. Set DEMO=true if that is what you want.")
+            raise CommandError("This makes accounts with public passwords. Set DEMO=true to allow it.")
         call_command("migrate", verbosity=0, interactive=False)
         cluster, _ = Cluster.objects.get_or_create(
             name="default", defaults={"simulated": True, "placement": PlacementScope.ALL}

@@ -35,7 +35,7 @@ class Command(migrate.Command):
             "--lock-timeout",
             type=float,
             default=_LOCK_TIMEOUT_SECONDS,
-            help="Seconds that a change of a table waits for those who read it, before it lets others by.",
+            help="Seconds that a change of a table waits for its readers before it lets others pass.",
         )
         parser.add_argument("--lock-pause", type=float, default=_PAUSE_SECONDS, help="Seconds until it is tried again.")
 

@@ -105,12 +105,12 @@ _SLICE_CORES: Final = _Name(
 )
 _QUOTA_USED: Final = _Name(
     "hami_resource_quota_used",
-    "What a namespace holds of what a ResourceQuota limits.",
+    "The usage of a namespace against its ResourceQuota.",
     ("namespace", "quota_name", "limit"),
     "QuotaUsed",
     ("quotanamespace", "quotaName", "limit"),
 )
-_QUOTA_LIMIT: Final = _Name("hami_resource_quota_limit", "What a ResourceQuota allows.", ("namespace", "quota_name"))
+_QUOTA_LIMIT: Final = _Name("hami_resource_quota_limit", "The limit of a ResourceQuota.", ("namespace", "quota_name"))
 _HOST_MEMORY: Final = _Name(
     "hami_host_gpu_memory_used_bytes",
     "Memory of the device that is in use.",

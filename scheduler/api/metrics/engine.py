@@ -46,7 +46,7 @@ def engine_families() -> Iterator[Metric]:
 def _leaders() -> Iterator[Metric]:
     alive = GaugeMetricFamily("kueueweb_scheduler_leads", "1 while a scheduler leads.", labels=["cluster"])
     epochs = GaugeMetricFamily(
-        "kueueweb_scheduler_epoch", "Goes up with each change of the leader.", labels=["cluster"]
+        "kueueweb_scheduler_epoch", "Increases with each change of the leader.", labels=["cluster"]
     )
     ages = GaugeMetricFamily(
         "kueueweb_scheduler_last_run_age_seconds",
@@ -55,7 +55,7 @@ def _leaders() -> Iterator[Metric]:
     )
     held_off = GaugeMetricFamily(
         "kueueweb_held_off",
-        "1 while a Kueue decides, or another kueueweb pushes, in the cluster, so that this one tells it nothing.",
+        "1 while a Kueue decides, or another kueueweb pushes, in the cluster, so that this one writes nothing.",
         labels=["cluster", "by"],
     )
     leases = {lease.cluster_id: lease for lease in Lease.objects.all()}
@@ -93,9 +93,9 @@ def _audits() -> Metric:
 
 def _lags() -> Iterator[Metric]:
     names = {
-        "kueueweb_queue_lag_seconds": "Age of the oldest change that the scheduler has not taken in.",
-        "kueueweb_push_lag_seconds": "Age of the oldest decision that the cluster has not heard of.",
-        "kueueweb_unpushed_workloads": "Workloads with a decision that the cluster has not heard of.",
+        "kueueweb_queue_lag_seconds": "Age of the oldest change that the scheduler has not read yet.",
+        "kueueweb_push_lag_seconds": "Age of the oldest decision that was not written to the cluster yet.",
+        "kueueweb_unpushed_workloads": "Workloads with a decision that was not written to the cluster yet.",
         "kueueweb_push_errors": "Workloads whose last decision the cluster refused.",
     }
     families = [GaugeMetricFamily(name, text, labels=["cluster"]) for name, text in names.items()]

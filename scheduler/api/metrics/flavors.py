@@ -15,8 +15,8 @@ _LABELS = ("cluster", "flavor", "resource")
 
 def flavor_families() -> Iterator[Metric]:
     promised = GaugeMetricFamily("kueueweb_flavor_promised", "Sum of nominal quotas, base units.", labels=_LABELS)
-    allocatable = GaugeMetricFamily("kueueweb_flavor_allocatable", "What its nodes have, base units.", labels=_LABELS)
-    exceeded = GaugeMetricFamily("kueueweb_flavor_exceeded", "1: more is promised than there is.", labels=_LABELS)
+    allocatable = GaugeMetricFamily("kueueweb_flavor_allocatable", "Capacity of its nodes, base units.", labels=_LABELS)
+    exceeded = GaugeMetricFamily("kueueweb_flavor_exceeded", "1 while quotas exceed the capacity.", labels=_LABELS)
     for cluster in Cluster.objects.order_by("name"):
         found = capacities(cluster, list(ResourceFlavor.objects.filter(cluster=cluster).order_by("name")))
         for flavor, resources in found.items():

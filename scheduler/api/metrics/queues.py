@@ -261,8 +261,8 @@ def _cells(facts: QueueFacts) -> Iterator[Metric]:
     families = {
         "used": _gauge("cluster_queue_resource_reservation", "Quota that is held.", *labels),
         "nominal": _gauge("cluster_queue_nominal_quota", "Quota of its own.", *labels),
-        "borrowing_limit": _gauge("cluster_queue_borrowing_limit", "What it may borrow.", *labels),
-        "lending_limit": _gauge("cluster_queue_lending_limit", "What it may lend.", *labels),
+        "borrowing_limit": _gauge("cluster_queue_borrowing_limit", "Its borrowing limit.", *labels),
+        "lending_limit": _gauge("cluster_queue_lending_limit", "Its lending limit.", *labels),
     }
     share = _gauge(
         "cluster_queue_weighted_share", "Dominant resource share over its weight.", "cluster_queue", "cohort"
@@ -285,13 +285,13 @@ def _cells(facts: QueueFacts) -> Iterator[Metric]:
 def _held(facts: QueueFacts) -> Iterator[Metric]:
     usage = _gauge(
         "cluster_queue_resource_usage",
-        "What admitted workloads hold.",
+        "Usage of admitted workloads.",
         *("cohort", "cluster_queue", "flavor", "resource"),
     )
-    pending = _gauge("cluster_queue_resource_pending", "What waiting workloads ask for.", "cluster_queue", "resource")
+    pending = _gauge("cluster_queue_resource_pending", "Requests of pending workloads.", "cluster_queue", "resource")
     labels = ("name", "namespace", "flavor", "resource")
     local_held = _gauge("local_queue_resource_reservation", "Quota that is held.", *labels)
-    local_used = _gauge("local_queue_resource_usage", "What admitted workloads hold.", *labels)
+    local_used = _gauge("local_queue_resource_usage", "Usage of admitted workloads.", *labels)
     sums: Counter[tuple[str, ...]] = Counter()
     waiting: Counter[tuple[str, ...]] = Counter()
     local: dict[tuple[str, ...], tuple[int, int]] = _unused(facts)
@@ -332,7 +332,7 @@ def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
     labels = ("cohort", "flavor", "resource")
     share = _gauge("cohort_weighted_share", "Dominant resource share over its weight.", "cohort")
     quota = _gauge("cohort_subtree_quota", "Quota of all below.", *labels)
-    held = _gauge("cohort_subtree_resource_reservations", "What is held below.", *labels)
+    held = _gauge("cohort_subtree_resource_reservations", "Usage of the whole subtree.", *labels)
     for cluster, name, entry in _entries(facts, "cohorts"):
         share.add_metric([cluster, name], _share(entry["weighted_share"]))
         for cell in entry["usage"]:

@@ -27,7 +27,7 @@ from scheduling.simulator.simulator import simulate
 class Command(BaseCommand):
     """Simulate recorded or written scenarios."""
 
-    help = "Run scenarios of queues and workloads on a virtual cluster and write what the scheduler decides."
+    help = "Run scenarios of queues and workloads on a virtual cluster and write the scheduler's decisions."
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:
