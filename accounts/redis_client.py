@@ -9,7 +9,7 @@ from django.conf import settings
 
 _TIMEOUT_SECONDS: Final = 0.5
 # Nothing in Redis is worth holding up a request for: all of it can be derived from rows. So the time-out is short, and
-# what fails is not repeated here; the tick or the next frame makes up for it.
+# Failures are not retried here: the tick or the next frame repeats the work.
 _OPTIONS: Final[dict[str, Any]] = {
     "socket_timeout": _TIMEOUT_SECONDS,
     "socket_connect_timeout": _TIMEOUT_SECONDS,

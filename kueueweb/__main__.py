@@ -9,7 +9,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
     from django.core.management import execute_from_command_line
 
-    # Commands are modules, whose names have no dashes; who writes `audit-state` means `audit_state`.
+    # Commands are modules, whose names have no dashes: `audit-state` means `audit_state`.
     program, *rest = sys.argv
     command = [word if word.startswith("-") else word.replace("-", "_") for word in rest[:1]]
     execute_from_command_line([program, *command, *rest[1:]])

@@ -16,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 # By the scheme of the URL, not by `broker_transport`: with that, kombu takes rediss:// for a server without TLS.
 TRANSPORT_ALIASES.update(redis="kueueweb.broker:Transport", rediss="kueueweb.broker:Transport")
 
-# What goes on when a connection is lost is meant to go on.
+# Tasks that run while the connection is lost continue on purpose.
 warnings.simplefilter("ignore", CPendingDeprecationWarning)
 
 app = Celery("kueueweb")
@@ -30,7 +30,7 @@ _SCHEDULER_QUEUE: Final = "scheduler"
 
 
 class Heartbeat(bootsteps.StartStopStep):
-    """Shows the worker's heartbeat from the worker's own loop: it stops when that hangs, or reaches no broker."""
+    """Beats from the worker's own loop, so that a worker that hangs or has no broker stops beating."""
 
     requires = ("celery.worker.components:Timer",)
 

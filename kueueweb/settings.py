@@ -14,7 +14,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 # --- Who may reach us -------------------------------------------------------------------------------------------------
 
 DEBUG = env.boolean("DEBUG", default=False)
-# The demo makes accounts with public passwords and shows them on the login page; so its secrets need not be any.
+# The demo makes accounts with public passwords and shows them on the login page; so it needs no secrets.
 DEMO = env.boolean("DEMO", default=False)
 _DEMO_USERS = ("admin", "researcher", "operator", "student")
 DEMO_ACCOUNTS = [{"username": name, "password": name} for name in _DEMO_USERS] if DEMO else []
@@ -308,7 +308,7 @@ RELEASE = __version__
 # Where spans of submissions go, by OpenTelemetry's own variables; its exporter reads the rest of them. Empty: no spans.
 TRACES_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)
-# Where webhooks and telemetry may be; empty: anywhere but link-local addresses and the clouds' metadata services.
+# Addresses of webhooks and telemetry; empty: all but link-local addresses and the clouds' metadata services.
 OUTGOING_NETWORKS = env.networks("OUTGOING_NETWORKS")
 # Where the pages are: links in mails and webhooks begin with it.
 PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
@@ -340,7 +340,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["kueueweb.api.content.JSONRenderer"],
     "EXCEPTION_HANDLER": "kueueweb.api.errors.error_response",
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe forms that we do not have; docs/openapi.json says more
-    "NUM_PROXIES": 0,  # the server has settled who asks before we see the request
+    "NUM_PROXIES": 0,  # the web server has determined the client's address already
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 REST_KNOX = {
@@ -452,7 +452,7 @@ LOGGING: dict[str, Any] = {
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "kubernetes": {"level": "WARNING"},
-        "urllib3.connectionpool": {"level": "ERROR"},  # who asked says what came of it
+        "urllib3.connectionpool": {"level": "ERROR"},  # the caller logs the result
         "celery.app.trace": {"level": "WARNING"},  # one line per tick and second is noise
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.worker.request": {"level": "WARNING"},  # each tick that came too late

@@ -22,7 +22,7 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the
         scheme, _, token = get_authorization_header(request).partition(b" ")
         found = self.authenticate_header_value(scheme, token)
         if found is not None:
-            # The name costs a query, and only what changes something says it.
+            # The name costs a query, so only requests that change something set it.
             name = "" if request.method in SAFE_METHODS else token_name(found[1])
             act_as(found[0].get_username(), f"token {name}".strip())
         return found

@@ -16,7 +16,7 @@ class AddressThrottle(SimpleRateThrottle):
     """Counts requests by client address, or by network for IPv6, where one customer has 2^64 addresses."""
 
     def get_ident(self, request: Request) -> str:
-        # A server behind a Unix socket names no address: who comes that way counts as one.
+        # A server behind a Unix socket names no address: all its clients count as one.
         return counted_address(super().get_ident(request) or "")
 
 

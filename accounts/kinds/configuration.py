@@ -62,7 +62,7 @@ def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
             del found[key]
         elif block is not None and old:
             found[key] = {name: value for name, value in block.content.items() if name != "enable"}
-            if key == "waitForPodsReady":  # what the old API took for granted
+            if key == "waitForPodsReady":  # which the old API enabled by its presence
                 said = {name: value for name, value in found[key].items() if value is not None}
                 found[key] = {"timeout": "5m", "blockAdmission": True} | said
             if key == "fairSharing" and not found[key].get("preemptionStrategies"):

@@ -153,7 +153,7 @@ class Reading:
         for name in sorted(annotated.keys() & meta.annotations.keys()):
             text = meta.annotations[name]
             if annotated[name].name in self._places:
-                continue  # our JSON has a field for it, which says more
+                continue  # our JSON has a field of its own for it
             try:
                 self.values[annotated[name].name] = annotated[name].read_annotation(text)
             except ValueError as mistake:
@@ -312,7 +312,7 @@ class Kind(ManifestKind):
                 annotations[found.annotation] = found.write_annotation(value)
                 continue
             place = found.older.get(version, Place(found.path))
-            if place is not None:  # what that version has no field for is left out
+            if place is not None:  # a field that the version lacks is left out
                 _put(manifest, place.path, (place.type or found.type).write(value))
         manifest["metadata"] = write_metadata(replace(spec.meta, annotations=annotations))
         return manifest

@@ -108,7 +108,7 @@ def fetch(device_code: str) -> tuple[User, DeviceRequest]:
         _require_patience(key)
         raise AuthorizationPending(f"{request.user_code} is not confirmed yet.")
     if not cache.delete(f"device-{key}"):
-        raise ExpiredToken("The code was used already. Log in again.")  # two asked at once
+        raise ExpiredToken("The code was used already. Log in again.")  # two requests at the same time
     user = User.objects.filter(pk=request.user_id, is_active=True).first()
     if user is None:
         raise AccessDenied("The account that confirmed it is switched off.")

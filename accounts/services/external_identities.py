@@ -66,7 +66,7 @@ def user_of(claims: Claims) -> User:
     """
     try:
         return _user_of(claims)
-    except IntegrityError:  # a login at the same time has made the user: now it is there
+    except IntegrityError:  # another login has created the user at the same time
         return _user_of(claims)
 
 

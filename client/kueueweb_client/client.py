@@ -142,7 +142,7 @@ class Client:
             time.sleep(PAUSE_SECONDS)
 
     def _lines(self, call: Call[str], silence_seconds: float | None = None) -> Iterator[str]:
-        """The lines of an answer as they come, with so much silence between them at most."""
+        """Yield the lines of an answer as they arrive; fails after so much silence."""
         patience = httpx.Timeout(self._http.timeout.connect, read=silence_seconds)
         try:
             with self._http.stream(**call.arguments(self.cluster), timeout=patience) as response:
@@ -309,7 +309,7 @@ class AsyncClient:
                 await asyncio.sleep(pause)
 
     async def _lines(self, call: Call[str], silence_seconds: float) -> AsyncIterator[str]:
-        """The lines of an answer as they come, with so much silence between them at most."""
+        """Yield the lines of an answer as they arrive; fails after so much silence."""
         patience = httpx.Timeout(self._http.timeout.connect, read=silence_seconds)
         try:
             async with self._http.stream(**call.arguments(self.cluster), timeout=patience) as response:

@@ -86,7 +86,7 @@ class LiveJob(ManagedJob):
         return False
 
     def is_equivalent(self, workload: JsonObject) -> bool:
-        # A prebuilt workload gets the job's own templates when it is taken over, if the sizes are the same. Of one that
+        # A prebuilt workload gets the job's own templates when it is taken over, if the sizes are the same. In one that
         # a Kueue left, whose pods have fields that we do not know, nothing is known to differ.
         unknown = any(not pod_set["template"].get("spec") for pod_set in workload["spec"]["podSets"])
         new = controller_of(workload) is None

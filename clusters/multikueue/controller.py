@@ -212,7 +212,7 @@ class _Pass:
 
     def _made(self, case: Case, resource: Any) -> JsonObject:
         job = case.workload.job
-        assert job is not None  # what has none is refused
+        assert job is not None  # a workload without a job is refused
         named = (job.kind, job.name)
         return workload_copy(case.manifest(), self._owner(case), self._settings.origin, named, resource)
 

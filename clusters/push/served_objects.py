@@ -245,10 +245,10 @@ class ServedObjects:
             raise
         except ClusterError as refusal:
             if refusal.not_found:
-                entry.deleting = True  # nothing to tell it any more; the watcher has its row follow
+                entry.deleting = True  # nothing more to write; the watcher deletes the row
                 entry.keep()
                 return
-            if not refusal.conflict:  # else the watcher reads first what has changed
+            if not refusal.conflict:  # else the watcher reads the change first
                 _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, refusal)
             ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
             return

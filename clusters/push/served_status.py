@@ -58,7 +58,7 @@ def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, stat
     seen last, so that an edit, a deletion or a check's answer that came meanwhile is read before we write.
     """
     if entry.kind == "AdmissionCheck" and not status:
-        return False  # another controller says of itself whether it is active
+        return False  # another controller reports whether it is active
     keys = _names(entry.kind, resource.api_version)
     wanted = _wanted(status, keys, entry)
     if all(_same(entry.status.get(key), wanted.get(key)) for key in keys.values()):
@@ -66,7 +66,7 @@ def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, stat
     stored = _apply(client, resource, entry, wanted)
     surplus = _surplus(stored.get("status") or {}, wanted, keys.values())
     if surplus:
-        # What other managers wrote of our fields, such as an earlier version of ours, an apply leaves as it is.
+        # An apply leaves our fields that other managers wrote, such as an earlier version of ours, unchanged.
         version = {"resourceVersion": stored["metadata"]["resourceVersion"]}
         patch = {"metadata": version, "status": surplus}
         stored = client.patch(resource, entry.namespace, entry.name, patch, subresource="status")

@@ -104,7 +104,7 @@ class ServedWorkloads:
             raise
         except ClusterError as refusal:
             if refusal.conflict and entry.pk is not None:
-                # The watcher reads first what has changed, and then it is told again.
+                # The watcher reads the change first; then the object is written again.
                 ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
             else:
                 self._note_refusal(entry, refusal)
@@ -217,7 +217,7 @@ class ServedWorkloads:
             spec["podSets"] = _resized((live.get("spec") or {}).get("podSets") or (), spec["podSets"])
         metadata = live["metadata"]
         owner = None if metadata.get("ownerReferences") else self._owner(row)
-        if owner is not None:  # a job has taken it over that was made for it (a prebuilt workload)
+        if owner is not None:  # the job of a prebuilt workload has taken it over
             labels = {**(metadata.get("labels") or {}), _JOB_UID: owner["uid"]}
             metadata = {**metadata, "ownerReferences": [owner], "labels": labels}
         body = {**live, "metadata": metadata, "spec": {**(live.get("spec") or {}), **spec}}
@@ -264,7 +264,7 @@ class ServedWorkloads:
         except ClusterError as refusal:
             if not refusal.not_found:
                 raise
-            entry.deleting = True  # nothing to tell it any more; the watcher notes that it is gone
+            entry.deleting = True  # nothing more to write; the watcher notes the deletion
 
 
 def _resized(there: Sequence[JsonObject], wanted: Sequence[JsonObject]) -> Sequence[JsonObject]:

@@ -84,7 +84,7 @@ class JobSync:
         self._lose(list(gone.values()))
         if listed:
             self._find_missing(present.values())
-            self._refused.clear()  # what was missing may have come
+            self._refused.clear()  # a missing object may exist now
         self._take_in(list(present.values()))
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
@@ -241,7 +241,7 @@ class JobSync:
 
     def _specs(self, job: JsonObject) -> list[WorkloadSpec]:
         """The workloads that a found job asks for. Raises ManifestErrors."""
-        # A copy of a job that was started, or one that a restored database does not know, still says for whom.
+        # A copy of a started job, or a job that a restored database does not know, still names its submitter.
         submitted = without_owned_keys(as_submitted(job))
         objects = self._context().objects
         return workload_specs(submitted, objects=objects, queue_required=False, found_in_cluster=True)
@@ -370,5 +370,5 @@ def as_submitted(job: JsonObject) -> JsonObject:
         for key, value in job["metadata"].items()
         if key in ("name", "namespace", "uid", "labels", "annotations")
     }
-    spec = job.get("spec") or {}  # a kind of an operator may be made before anything is written into it
+    spec = job.get("spec") or {}  # an operator's job may be created empty
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": spec}

@@ -116,10 +116,10 @@ class ServedWorkloadSync:
         if settled.step is not Step.FOLLOW:
             return
         if row is not None and row.row.job_id is not None and entry.content == ABSENT:
-            entry.agreed = ABSENT  # it is its job's: the push makes it again
+            entry.agreed = ABSENT  # it belongs to its job: the push creates it again
             return
         if row is None and (obj is None or controller_uid(obj)):
-            return  # its job is looked at first, and makes it
+            return  # its job is read first, and creates it
         if settled.overwrites:
             tell_loser(
                 self._cluster, entry, "The edit here is overwritten by a later one in the cluster. Read it again, and "
@@ -189,7 +189,7 @@ class ServedWorkloadSync:
                 self._cluster, entry.namespace, entry.name, state["name"], answer, actor=actor[:_MAX_ACTOR], now=at
             )
         except (Conflict, NotFound) as refused:
-            # It holds no quota, or asks no such check any more: what our row says is told again.
+            # It holds no quota, or no longer has such a check: our row is written again.
             _log.info("The answer of check %s of %s is not needed: %s", state["name"], entry, refused)
         except ManifestErrors as refused:
             self._complain(entry, f"status.admissionChecks: {state['name']}: {refused}")

@@ -226,7 +226,7 @@ class SuspendableJobSync(JobSync):
         job, row = look.job, look.row
         withdrawn = row is not None and row.deletion_requested_at is not None
         if withdrawn or is_being_deleted(job) or self._cluster.is_mirrored:
-            ending = ending_of(self._kind, job)  # nothing else is to become of it, or not by us
+            ending = ending_of(self._kind, job)  # the controller has no other changes for it
             if ending is None:
                 return None
             own = [each for each in look.workloads if each.job_id is not None]
@@ -266,7 +266,7 @@ class SuspendableJobSync(JobSync):
             raise_push(waiting.filter(push_sequence__lte=F("pushed_sequence")))
         request_push(self._cluster.name)
 
-    # What a pass wrote goes into rows
+    # The results of a pass are stored in rows
 
     def _store(self, look: _Look, changes: Changes) -> bool:
         """Changes, removes and makes workloads, all or none; whether any row changed. Raises ManifestErrors, and

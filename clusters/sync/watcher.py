@@ -142,7 +142,7 @@ class Watcher:
             **{kind: (DeviceObjectSync(self._cluster, kind),) for kinds in DEVICE_KINDS[:-1] for kind in kinds},
             **(self._scheduled() if ownership is None else self._mirrored(ownership)),
         }
-        # Claims last: whose they are is known by their pods.
+        # Claims last: their owners are known by their pods.
         self._syncs |= {kind: (DeviceObjectSync(self._cluster, kind),) for kind in DEVICE_KINDS[-1]}
         self.kinds: tuple[Kind, ...] = tuple(self._syncs)
 

@@ -46,7 +46,7 @@ def _held(request: AdmissionRequest) -> Verdict:
 
 def _validated(request: AdmissionRequest) -> Verdict:
     if request.old and as_submitted(request.old) == as_submitted(request.object):
-        return ALLOWED  # what is not edited is not judged again: a status, or finalizers
+        return ALLOWED  # an edit of the status or of finalizers alone is not validated again
     report = ValidationReport()
     new = _read(request, request.object, report)
     errors = [_field_error(each) for each in report.errors if each.reason != MistakeReason.UNKNOWN_FIELD]

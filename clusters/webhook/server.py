@@ -118,7 +118,7 @@ class Registration:
             ours = wanted["webhook"]["clientConfig"]
             if there.get("strategy") == wanted["strategy"] and ours.items() <= where.items():
                 continue
-            config = {**dict.fromkeys(where), **ours}  # a merge patch: what is not ours goes
+            config = {**dict.fromkeys(where), **ours}  # a merge patch: other keys are removed
             told = {**wanted, "webhook": {**wanted["webhook"], "clientConfig": config}}
             self._client.patch(CUSTOM_RESOURCES, "", name, {"spec": {"conversion": told}})
 
@@ -230,7 +230,7 @@ class WebhookServer:
                     self.refresh()
                 except (ClusterError, DatabaseError, OSError, ssl.SSLError) as error:
                     _log.error("The webhook's certificate or configurations are not renewed: %s", error)
-                close_old_connections()  # else one that has ended stays this thread's for ever
+                close_old_connections()  # else this thread keeps a connection that has ended
                 due = time.monotonic() + REFRESH_SECONDS
             touch_heartbeat(self._role, self._cluster)
             stopped.wait(HEARTBEAT_SECONDS)

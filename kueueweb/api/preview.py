@@ -101,9 +101,9 @@ class PreviewView(ClusterView):
         now = time.time()
         with_effects = flag(request, "effects")
         if with_effects and not (self.access.is_cluster_admin or self.access.cohorts):
-            # They are about the queues of all, and keep other questions waiting for seconds.
+            # Effects concern the queues of all tenants, and their preview delays other requests for seconds.
             raise NotPermitted("Only cluster admins and queue-admins may preview effects.")
-        # Loading a large cluster takes seconds: before the transaction, which keeps others waiting.
+        # Load a large cluster, which takes seconds, before the transaction, so that others do not wait for its locks.
         with kept_world(self.cluster, now) as world:
             before = present_outlook(world, now) if with_effects else None
         with ExitStack() as held:

@@ -139,7 +139,7 @@ def known_parameters(view: View, method: str) -> Parameters | None:
     if found is None:
         return None
     path, pattern = found
-    with _lock:  # one at a time: drf-spectacular counts the names of what it describes
+    with _lock:  # one at a time: drf-spectacular counts names globally
         generator = SchemaGenerator()  # type: ignore[no-untyped-call]
         described = generator.create_view(view, method)  # type: ignore[no-untyped-call]
         if described.schema.is_excluded():

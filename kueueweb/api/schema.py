@@ -176,7 +176,7 @@ class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untype
 
     target_class = "accounts.api.authentication.TokenAuthentication"
     name = "token"
-    priority = 1  # before the one that drf-spectacular brings, which says nothing of the word `Token`
+    priority = 1  # before drf-spectacular's own, which does not describe the word `Token`
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         """The header and what stands in it."""

@@ -67,7 +67,7 @@ STUDENT = Tenant(
     "ai-research",
     "accelerators-queue",
     (("normal-priority", 1.0),),
-    (),  # what its jobs are called depends on whose devices they are for
+    (),  # the names of its jobs depend on the vendor of their devices
 )
 TENANTS = (RESEARCH, PRODUCTION, STUDENT)
 

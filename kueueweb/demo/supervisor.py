@@ -15,7 +15,7 @@ from kueueweb.embedded import children
 from kueueweb.embedded.errors import ServerUnavailable
 
 _MAX_DELAY_SECONDS = 30.0
-_STAYED_UP_SECONDS = 60.0  # what ran for so long starts anew at once
+_STAYED_UP_SECONDS = 60.0  # a process that ran for so long restarts at once
 _LOG_TAIL_BYTES = 3_000
 
 
@@ -140,7 +140,7 @@ class Supervisor:
         back_off = self._back_offs[name]
         try:
             server.start()
-        except ServerUnavailable:  # what is left of the one that was killed may still hold its data
+        except ServerUnavailable:  # a remnant of the killed server may still hold its data
             back_off.ended()
         else:
             back_off.started()

@@ -77,7 +77,7 @@ def _to_die_with(parent: int, wish: signal.Signals) -> Callable[[], None] | None
 
     def ask() -> None:
         library.prctl(_PR_SET_PDEATHSIG, int(wish), 0, 0, 0)
-        if os.getppid() != parent:  # the parent ended before it was asked
+        if os.getppid() != parent:  # the parent has ended before this request took effect
             os._exit(1)
 
     return ask

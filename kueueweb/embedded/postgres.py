@@ -72,7 +72,7 @@ class Postgres:
         self._prepare_directory()
         major = _major(binaries)
         if self._data_version() not in {None, major}:
-            shutil.rmtree(self.data)  # another major version wrote it; what is here is only the demo's
+            shutil.rmtree(self.data)  # another major version wrote it, and it holds demo data only
         if self._data_version() is None:
             self._initialise(binaries)
         self._serve(binaries)

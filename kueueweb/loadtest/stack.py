@@ -49,7 +49,7 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
             cluster_port=cluster_port,
         )
         told |= {"DEMO": "false", "DJANGO_SUPERUSER_PASSWORD": password}
-        told |= dict.fromkeys(_LIMITS, "0")  # one user is all tenants here
+        told |= dict.fromkeys(_LIMITS, "0")  # one user acts for all tenants here
         supervisor = stack.enter_context(Supervisor(directory, told, folder / "logs", say))
         for step in _preparation(folder):
             supervisor.run(step)

@@ -74,7 +74,7 @@ class Followers:
             yield
         finally:
             self._users[user] -= 1
-            self._users += Counter()  # without those who follow nothing
+            self._users += Counter()  # drop users without a followed log
 
     async def _stream(self, query: LogQuery, receive: Receive, send: Send) -> None:
         reading = _Reading(self._open_log, query)

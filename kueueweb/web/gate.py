@@ -76,7 +76,7 @@ class Gate:
         roles = checks.get("roles", {})
         ready = all(found == "ok" for name, found in checks.items() if name != "roles")
         well = isinstance(roles, dict) and all(found.startswith("ok") for found in roles.values())
-        # Pages and REST are served without the other processes too: they are told of, and end no traffic.
+        # Pages and REST work without the other processes too: their state is shown, and stops no traffic.
         status = ("ok" if well else "degraded") if ready else "unavailable"
         await answer(send, 200 if ready else 503, {"status": status, **checks})
 
@@ -117,7 +117,7 @@ def callers(scope: Scope) -> list[str]:
         shown = b"; ".join(value for header, value in scope["headers"] if header == name)
         secrets = {match.group(1).strip(b' "') for match in pattern.finditer(shown)}
         if len(secrets) > _MAX_SECRETS:
-            secrets = {b""}  # no client shows so many: all who do are one
+            secrets = {b""}  # no honest client shows so many: such requests count as one caller
         found += [sha256(name + b" " + secret).hexdigest() for secret in sorted(secrets)]
     return found or [_address(scope)]
 

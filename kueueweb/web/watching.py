@@ -101,7 +101,7 @@ class Watchers:
             yield
         finally:
             self._users[user] -= 1
-            self._users += Counter()  # without those who watch nothing
+            self._users += Counter()  # drop users without a watch
 
 
 @dataclass(slots=True)
@@ -203,7 +203,7 @@ class _Watch:
             if refusal.status == HTTPStatus.NOT_FOUND and await self._versions.is_gone(self._query.workload):
                 return _line("DELETED", last)
         except DatabaseFailure:
-            pass  # then it is said what the address said
+            pass  # then the answer is passed on unchanged
         return _line("ERROR", orjson.dumps({"status": refusal.status, **refusal.reason()}))
 
     async def _wait(self, version: str) -> bool:

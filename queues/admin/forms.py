@@ -117,7 +117,7 @@ class ConfigurationForm(AnyModelForm):
         """Tried on the database, unless a field is wrong already."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors:
-            if self.instance.pk:  # held to the end of the request: what is tried here can be stored then
+            if self.instance.pk:  # locked to the end of the request, so that the validated values can be stored
                 self.kind.model.objects.select_for_update().get(pk=self.instance.pk)
             try:
                 with transaction.atomic():

@@ -72,7 +72,7 @@ def _same_amount(first: object, second: object) -> bool:
     try:
         return parse_quantity(str(first)) == parse_quantity(str(second))
     except InvalidQuantity:
-        return True  # it is said of the quantity itself
+        return True  # the mistake is reported for the quantity itself
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -151,7 +151,7 @@ class LocalQueueView(_LocalQueues, EditView):
 
 def _queue_status(row: ClusterQueue, numbers: Numbers) -> dict[str, Any]:
     entry = numbers.cluster_queues.get(row.name)
-    if entry is None:  # made so lately that the scheduler has not seen it
+    if entry is None:  # too new for the scheduler to have seen it
         condition = _active(row, False, "Pending", "The scheduler has not looked at it yet")
         return {**_NO_WORKLOADS, "conditions": [condition], "weighted_share": 0, "usage": []}
     return {

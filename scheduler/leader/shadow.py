@@ -129,7 +129,7 @@ class ShadowFollower:
             self._count(found, unfinished, at)
 
     def _count(self, found: Sequence[Comparison], unfinished: int, at: datetime) -> None:
-        # Where one preempts what the other keeps, keeping is no reservation.
+        # If one preempts a workload that the other keeps, keeping it is no reservation.
         started = [each for each in found if Act.PREEMPT not in (each.theirs.act, each.ours.act)]
         agreed = sum(each.verdict is Verdict.AGREE for each in found)
         counts = {

@@ -118,7 +118,7 @@ class Feed:
                 missed = [delta for sequence, delta in self._deltas if sequence > since]
                 shown = redact(merge(missed), self._data, audience)
             self._cache[key] = orjson.dumps(shown)
-        # The snapshot may be the last one of a scheduler that is gone. A new client cannot tell, so the frame has
+        # The snapshot may be the last one of a scheduler that has ended. A new client cannot tell, so the frame has
         # its age.
         more = {"age_seconds": self._age_seconds()} if type_ == "snapshot" else {"since": since}
         return orjson.dumps({**self._head(type_), **more, "data": orjson.Fragment(self._cache[key])}).decode()

@@ -20,7 +20,7 @@ DEVICE_OBJECT: Final = "deviceobject"
 """Their kind in a Change."""
 DEVICE_KINDS: Final = ("DeviceClass", "ResourceSlice", "ResourceClaimTemplate", "ResourceClaim")
 
-# A claim of a pod that we placed takes what the workload's placement takes already.
+# A claim of a pod that we placed is charged by the workload's placement already.
 _TAKEN: Final = """
 SELECT claim.manifest::text FROM queues_clusterobject AS claim
 WHERE claim.cluster_id = %s AND claim.kind = 'ResourceClaim' AND claim.manifest -> 'status' ? 'allocation'

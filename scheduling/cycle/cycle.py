@@ -262,8 +262,8 @@ class Cycle:
         for info in gone.values():
             simulation.restore(info)
         if found == (True, True) and entry.assignment.mode is Mode.FIT and self._reserved:
-            # Quota of those that are being preempted may be given away at once, as in Kueue. A device may not: it is
-            # free when they have stopped.
+            # The quota of victims may be given away at once, as in Kueue. Their devices may not: these are free when
+            # the victims have stopped.
             fits = self._devices_fit_now(entry)
             return fits, fits
         return found

@@ -129,7 +129,7 @@ def _change(manifest: Manifest, *, gone: bool = False, at: float = 0.0) -> Itera
     text = metadata.get("resourceVersion") or ""
     if not text.isdecimal():
         raise UnreadableRecording(f"{kind} {key}: Required value: metadata.resourceVersion")
-    # What is deleted and has no finalizer left is gone: a plain watch prints it once more, and says no more of it.
+    # A deleted object without finalizers does not exist any more, although a plain watch prints it once again.
     gone = gone or bool(metadata.get("deletionTimestamp") and not metadata.get("finalizers"))
     is_timed = not gone or metadata.get("deletionTimestamp")
     yield Change(int(text), max(at, _latest_time(manifest) if is_timed else 0.0), kind, key, manifest, gone)

@@ -144,7 +144,7 @@ class JobKind(ABC):
     def fill_in(self, job: JsonObject) -> None:  # noqa: B027 - most kinds have no such default
         """Fills in what the API server would, as far as it decides about pods: manifests of users lack it."""
 
-    # What the job is made of
+    # Parts of the job
 
     @abstractmethod
     def sites(self, job: JsonObject) -> list[TemplateSite]:

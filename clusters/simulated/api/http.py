@@ -165,7 +165,7 @@ class Application:
 
     async def _stream(self, watch: WatchRequest, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _JSON})
-        # The first bytes tell the client that the watch stands.
+        # The first bytes tell the client that the watch is open.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         stream = WatchStream(self.cluster, watch, self._random, self._lock)
         self._watches.add(stream)
