@@ -56,7 +56,7 @@ def save(batch: Batch) -> None:
                 delete_workloads(cursor, batch.deleted_ids)
             forget_changes(batch.change_ids)
     except (IntegrityError, DataError) as error:
-        raise BatchRefused(f"violates a database constraint: {error}", by_rule=True) from error
+        raise BatchRefused(f"it violates a database constraint: {error}", by_rule=True) from error
     except OperationalError as error:
         # A lock timeout, a deadlock or a serialisation failure; all of them are temporary.
         if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:
