@@ -43,7 +43,7 @@ def run(sources: Path, *arguments: str) -> None:
     assert done.returncode == 0, f"{' '.join(arguments)}\n{done.stdout[-6000:]}{done.stderr[-3000:]}"
 
 
-def tests_of(commands: Iterator[tuple[str, ...]]) -> list[str]:
+def named_tests(commands: Iterator[tuple[str, ...]]) -> list[str]:
     return [name for command in commands if command[0] == "pytest" for name in command[1:]]
 
 
@@ -61,4 +61,4 @@ def test_the_recipes_work_as_they_are_written(sources: Path) -> None:
     run(sources, "-m", "ruff", "format", "--no-cache", "--check", *sorted(changed))
     # One process for all: most of the time is that of its start, and of the servers'.
     commands = (command for recipe in found for command in recipe.commands)
-    run(sources, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests_of(commands))
+    run(sources, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *named_tests(commands))
