@@ -85,6 +85,7 @@ from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.serving import serve
 from clusters.push.set_pods import SetPods
+from clusters.push.stray_pods import fail_stray_pods
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.manifests.pod_group import POD_GROUP
@@ -591,6 +592,7 @@ class _Sweep:
         of_sets.mark(self._client, pods)
         pods = handed_over(self._cluster, self._client, pods)
         self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
+        fail_stray_pods(self._cluster, self._client, self._flavors, pods, clock)
         self._confirm_stopped(pods)
         note_gone_replicas(self._cluster, pods)
 

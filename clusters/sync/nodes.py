@@ -1,4 +1,4 @@
-"""Syncs nodes of the cluster to node and device rows, and records workloads whose node failed."""
+"""Syncs nodes of the cluster to node and device rows."""
 
 from __future__ import annotations
 
@@ -6,35 +6,32 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
 
 from django.db import DataError
 
 from accounts.events import wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.sync.node_failures import NodeFailures
 from gpus.manifests import configured_vendors
 from gpus.models import Node
 from gpus.services import ObservedNode, forget_node, observed_node, sync_node
 from gpus.vendors import VENDORS
-from queues.services.pods import record_node_failed, record_node_recovered
-from scheduling.model.times import parse_rfc3339
 from scheduling.model.vendor import DeviceVendor
 
 _log = logging.getLogger(__name__)
 
-FAILED_AFTER_SECONDS: Final = 30.0
-"""A node that is not ready counts as failed after this time, as in Kueue."""
-
 
 class NodeSync:
-    """Keeps the rows in step with the nodes of one cluster."""
+    """Keeps the rows in step with the nodes of one cluster.
 
-    def __init__(self, cluster: Cluster) -> None:
+    * failures: where to tell what the nodes are like; None where another scheduler looks after the workloads.
+    """
+
+    def __init__(self, cluster: Cluster, failures: NodeFailures | None = None) -> None:
         self._cluster = cluster
+        self._failures = failures
         self._seen: dict[str, ObservedNode] = {}
-        self._not_ready_since: dict[str, float] = {}
-        self._failed: set[str] = set()
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came."""
@@ -48,13 +45,6 @@ class NodeSync:
                 changed |= self._store(item.object, now)
         if changed:
             wake_scheduler(self._cluster.name)
-
-    def tick(self, now: float) -> None:
-        """Record nodes that have not been ready for too long."""
-        for name, since in self._not_ready_since.items():
-            if now - since >= FAILED_AFTER_SECONDS and name not in self._failed:
-                self._failed.add(name)
-                self._tell_of_failure(name)
 
     def _replace(self, nodes: Iterable[JsonObject], now: float) -> bool:
         # Store rows again that were deleted meanwhile.
@@ -72,7 +62,8 @@ class NodeSync:
 
     def _store(self, node: JsonObject, now: float) -> bool:
         observed = observed_node(node)
-        self._note_readiness(node, observed, now)
+        if self._failures is not None:
+            self._failures.note(node, observed, now)
         lasting = replace(observed, annotations=observed.lasting_annotations)
         if self._seen.get(observed.name) == lasting:
             return False
@@ -90,31 +81,6 @@ class NodeSync:
 
     def _remove(self, name: str, now: float) -> bool:
         self._seen.pop(name, None)
-        self._not_ready_since.pop(name, None)
-        self._failed.discard(name)
-        self._tell_of_failure(name)
+        if self._failures is not None:
+            self._failures.note_gone(name)
         return forget_node(self._cluster.pk, name, datetime.fromtimestamp(now, UTC))
-
-    def _note_readiness(self, node: JsonObject, observed: ObservedNode, now: float) -> None:
-        if not observed.ready:
-            self._not_ready_since.setdefault(observed.name, _ready_since(node, now))
-            return
-        self._not_ready_since.pop(observed.name, None)
-        first_seen = observed.name not in self._seen
-        if observed.name in self._failed or first_seen:
-            self._failed.discard(observed.name)
-            if not self._cluster.is_mirrored:
-                record_node_recovered(self._cluster, observed.name)
-
-    def _tell_of_failure(self, name: str) -> None:
-        """Workloads hear of it, unless another scheduler looks after them."""
-        if not self._cluster.is_mirrored:
-            record_node_failed(self._cluster, name)
-
-
-def _ready_since(node: JsonObject, now: float) -> float:
-    """When the Ready condition got its present status, at most now."""
-    for condition in (node.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "Ready" and condition.get("lastTransitionTime"):
-            return min(now, parse_rfc3339(condition["lastTransitionTime"]))
-    return now

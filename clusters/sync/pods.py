@@ -19,6 +19,7 @@ from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS, ending_of
+from clusters.sync.node_failures import NodeFailures
 from clusters.sync.ownership import Ownership
 from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
 from gpus.annotations import FoundAllocation, found_allocation
@@ -128,6 +129,8 @@ class _Batch:
     gone: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     workloads: set[str] = field(default_factory=set)
+    left: set[tuple[str, str]] = field(default_factory=set)
+    """The nodes that pods left or are leaving, each with the uid of the pod's workload."""
     listed: bool = False
     push: bool = False
 
@@ -135,9 +138,15 @@ class _Batch:
 class PodSync:
     """Keeps the rows in step with the pods of one cluster."""
 
-    def __init__(self, cluster: Cluster, ownership: Ownership | None = None) -> None:
-        """`ownership` says whose pods are whose where another scheduler decides, which knows nothing of our labels."""
+    def __init__(
+        self, cluster: Cluster, ownership: Ownership | None = None, failures: NodeFailures | None = None
+    ) -> None:
+        """
+        * ownership: whose pods are whose where another scheduler decides, which knows nothing of our labels.
+        * failures: where to tell which pods leave their nodes.
+        """
         self._cluster = cluster
+        self._failures = failures
         self._ownership = ownership
         self._pods: dict[str, _Pod] = {}
         self._of_workload: dict[str, set[str]] = defaultdict(set)
@@ -165,6 +174,8 @@ class PodSync:
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
+        if self._failures is not None:
+            self._failures.pods_left(batch.left)
         if self._ownership is None:
             self._record_progress(known, datetime.fromtimestamp(now, UTC))
             settle_endings(self._cluster, now=datetime.fromtimestamp(now, UTC))
@@ -214,6 +225,8 @@ class PodSync:
         if pod.workload_uid:
             self._of_workload[pod.workload_uid].add(pod.uid)
             batch.workloads.add(pod.workload_uid)
+            if pod.node and (pod.ended or pod.terminating):
+                batch.left.add((pod.node, pod.workload_uid))
 
     def _observed(self, manifest: JsonObject) -> _Pod:
         if self._ownership is None:
@@ -235,6 +248,8 @@ class PodSync:
             del self._of_workload[pod.workload_uid]
             self._decided.pop((pod.namespace, pod.workload_uid), None)
         batch.workloads.add(pod.workload_uid)
+        if pod.node:
+            batch.left.add((pod.node, pod.workload_uid))
 
     def _known(self, uids: Iterable[str]) -> dict[str, _Known]:
         pod_sets = PodSet.objects.only(

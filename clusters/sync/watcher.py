@@ -46,6 +46,7 @@ from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
 from clusters.sync.live_kueue import look_for_kueue
 from clusters.sync.mirrored_jobs import MirroredJobSync
+from clusters.sync.node_failures import NodeFailures
 from clusters.sync.nodes import NodeSync
 from clusters.sync.ownership import Ownership
 from clusters.sync.pod_groups import PodGroupSync
@@ -125,14 +126,14 @@ class Watcher:
         """Follow the kinds of the cluster's mode. Kinds are applied in this order."""
         self._is_mirrored = self._cluster.is_mirrored
         self._serves_kueue = self._cluster.serves_kueue
-        self._nodes = NodeSync(self._cluster)
+        self._node_failures = None if self._is_mirrored else NodeFailures(self._cluster)
         ownership = Ownership() if self._is_mirrored else None
-        self._pods = PodSync(self._cluster, ownership)
+        self._pods = PodSync(self._cluster, ownership, self._node_failures)
         self._suspendable: list[SuspendableJobSync] = []
         kinds = JOB_KINDS.values()
         references = {each: (ReferenceSync(self._cluster, each),) for kind in kinds for each in kind.refers_to}
         self._syncs: _Syncs = {
-            NODES: (self._nodes,),
+            NODES: (NodeSync(self._cluster, self._node_failures),),
             NAMESPACES: (
                 ConfigurationSync(self._cluster, NAMESPACES),
                 EndedNamespaceSync(self._cluster, self._client),
@@ -237,11 +238,14 @@ class Watcher:
         for kind in self.kinds:
             for sync in self._syncs[kind] if kind in by_kind else ():
                 sync.apply(by_kind[kind], now)
+        if self._node_failures is not None:
+            self._node_failures.tick(now)
 
     def tick(self) -> None:
         """Do what depends on time alone."""
         now = self._clock()
-        self._nodes.tick(now)
+        if self._node_failures is not None:
+            self._node_failures.tick(now)
         self._pods.tick(now)
         for sync in self._suspendable:
             sync.tick(now)

@@ -1,10 +1,11 @@
-"""Stores pods of workloads as the cluster reports them, and failed nodes of workloads."""
+"""Stores pods of workloads as the cluster reports them, and their failed nodes (Kueue's `unhealthyNodes`)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import orjson
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -73,14 +74,26 @@ WHERE (pod.pod_set, pod.replica, pod.phase, pod.ready, pod.terminating, pod.reas
     excluded.reason, excluded.message, excluded.restarts, excluded.containers, excluded.node_name, excluded.started_at,
     excluded.finished_at, excluded.devices)
 """
-
-_PLACED_ON: Final = """
-workload.cluster_id = %s AND workload.status = 'Admitted' AND workload.evicted_at IS NULL
-    AND EXISTS (SELECT FROM queues_podset AS pod_set
-        WHERE pod_set.workload_id = workload.id AND (pod_set.nodes @> jsonb_build_array(%s::text)
-            OR pod_set.topology_assignment -> 'levels' ->> -1 = 'kubernetes.io/hostname'
-                AND pod_set.topology_assignment -> 'domains'
-                    @> jsonb_build_array(jsonb_build_object('values', jsonb_build_array(%s::text)))))
+_PLACED: Final = """
+SELECT placed.node, workload.id, workload.unhealthy_nodes @> jsonb_build_array(placed.node), EXISTS (
+        SELECT FROM queues_pod AS pod WHERE pod.workload_id = workload.id AND pod.node_name = placed.node
+            AND NOT pod.terminating AND pod.phase NOT IN ('Succeeded', 'Failed')),
+    placed.is_chosen, pod_set.name, ARRAY(SELECT value FROM jsonb_each_text(pod_set.flavors) ORDER BY value),
+    (pod_set.template -> 'spec' -> 'tolerations')::text, workload.admission_check_states::text
+FROM queues_workload AS workload
+JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id
+CROSS JOIN LATERAL (
+    SELECT node, bool_or(chosen) AS is_chosen FROM (
+        SELECT node, true FROM jsonb_array_elements_text(pod_set.nodes) AS listed (node)
+        UNION ALL
+        SELECT domain -> 'values' ->> -1, false
+        FROM jsonb_array_elements(pod_set.topology_assignment -> 'domains') AS listed (domain)
+        WHERE pod_set.topology_assignment -> 'levels' ->> -1 = 'kubernetes.io/hostname'
+    ) AS named (node, chosen) WHERE node = ANY(%(nodes)s::text[]) GROUP BY node
+) AS placed
+WHERE workload.cluster_id = %(cluster)s AND workload.status = 'Admitted' AND workload.evicted_at IS NULL
+    AND (%(workloads)s::uuid[] IS NULL OR workload.uid = ANY(%(workloads)s::uuid[]))
+ORDER BY placed.node, workload.id, pod_set.id
 """
 
 
@@ -184,51 +197,6 @@ def record_replicas_gone(cluster: Cluster, pod_set: PodSet, replicas: Collection
     return len(replicas)
 
 
-def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:
-    """Record a failed node on the workloads placed there (Kueue's unhealthyNodes); returns their keys."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            WITH placed AS (
-                SELECT workload.id FROM queues_workload AS workload
-                WHERE {_PLACED_ON} AND NOT workload.unhealthy_nodes @> jsonb_build_array(%s::text)
-                ORDER BY workload.id FOR NO KEY UPDATE
-            )
-            UPDATE queues_workload AS workload
-            SET unhealthy_nodes = workload.unhealthy_nodes || jsonb_build_array(%s::text)
-            FROM placed WHERE workload.id = placed.id
-            RETURNING workload.namespace, workload.name
-            """,  # noqa: S608 - composed of constants
-            [cluster.pk, node, node, node, node],
-        )
-        changed: list[tuple[str, str]] = list(cursor.fetchall())
-        if changed:
-            wake_scheduler(cluster.name)
-    return changed
-
-
-def record_node_recovered(cluster: Cluster, node: str) -> list[tuple[str, str]]:
-    """Remove a node that `record_node_failed` recorded, on workloads still there; returns their keys."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH noted AS (
-                SELECT id FROM queues_workload
-                WHERE cluster_id = %s AND status <> 'Finished' AND unhealthy_nodes @> jsonb_build_array(%s::text)
-                ORDER BY id FOR NO KEY UPDATE
-            )
-            UPDATE queues_workload AS workload SET unhealthy_nodes = workload.unhealthy_nodes - %s::text
-            FROM noted WHERE workload.id = noted.id
-            RETURNING workload.namespace, workload.name
-            """,
-            [cluster.pk, node, node],
-        )
-        changed: list[tuple[str, str]] = list(cursor.fetchall())
-        if changed:
-            wake_scheduler(cluster.name)
-    return changed
-
-
 def workloads_of_pods(cluster: Cluster, uids: Collection[str]) -> dict[str, str]:
     """The uids of the workloads of these pods, by the pods'; others are left out."""
     if not uids:
@@ -258,6 +226,106 @@ def record_pods_waiting(cluster: Cluster, why: Mapping[tuple[str, str], str], *,
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WAITING, parameters)
         changed = int(cursor.fetchone()[0])
+        if changed:
+            wake_scheduler(cluster.name)
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPodSet:
+    """A pod set of an admitted workload with pods on a node.
+
+    * is_noted: the node is in the workload's `unhealthyNodes`.
+    * progresses: a pod of the workload is bound to the node, has not ended, and is not being deleted.
+    * is_chosen: our placement named the node; otherwise only the topology assignment names it.
+    * tolerations: of the pod template, as in its manifest.
+    * checks: the states of the workload's admission checks, as stored.
+    """
+
+    workload_id: int
+    is_noted: bool
+    progresses: bool
+    is_chosen: bool
+    name: str
+    flavors: tuple[str, ...]
+    tolerations: tuple[Mapping[str, Any], ...]
+    checks: tuple[Mapping[str, Any], ...]
+
+
+def pod_sets_on(
+    cluster: Cluster, nodes: Collection[str], workloads: Collection[str] | None = None
+) -> dict[str, list[PlacedPodSet]]:
+    """Return the placed pod sets by node, in one query.
+
+    * workloads: the uids of the workloads to look at; None for all.
+    """
+    if not nodes:
+        return {}
+    parameters = {
+        "nodes": list(nodes), "workloads": None if workloads is None else list(workloads), "cluster": cluster.pk,
+    }  # fmt: skip
+    found: dict[str, list[PlacedPodSet]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_PLACED, parameters)
+        for node, workload, is_noted, progresses, is_chosen, name, flavors, tolerations, checks in cursor.fetchall():
+            placed = PlacedPodSet(
+                workload, is_noted, progresses, is_chosen, name, tuple(flavors),
+                tuple(orjson.loads(tolerations or "[]") or ()), tuple(orjson.loads(checks)),
+            )  # fmt: skip
+            found.setdefault(node, []).append(placed)
+    return found
+
+
+def noted_nodes(cluster: Cluster) -> set[str]:
+    """Return the nodes that `record_node_failed` recorded on any workload."""
+    rows = Workload.objects.filter(cluster=cluster).exclude(status=WorkloadStatus.FINISHED).exclude(unhealthy_nodes=[])
+    return {node for nodes in rows.values_list("unhealthy_nodes", flat=True) for node in nodes}
+
+
+def record_node_failed(cluster: Cluster, node: str, workloads: Iterable[int]) -> int:
+    """Record a failed node on these workloads, if they are still admitted; returns how many changed."""
+    return _change(
+        cluster,
+        """
+        UPDATE queues_workload AS workload SET unhealthy_nodes = workload.unhealthy_nodes || jsonb_build_array(%s::text)
+        FROM (
+            SELECT id FROM queues_workload
+            WHERE id = ANY(%s) AND status = 'Admitted' AND evicted_at IS NULL
+                AND NOT unhealthy_nodes @> jsonb_build_array(%s::text)
+            ORDER BY id FOR NO KEY UPDATE
+        ) AS placed
+        WHERE workload.id = placed.id
+        """,
+        node,
+        workloads,
+    )
+
+
+def record_node_recovered(cluster: Cluster, node: str, workloads: Iterable[int]) -> int:
+    """Remove a node that `record_node_failed` recorded on these workloads; returns how many changed."""
+    return _change(
+        cluster,
+        """
+        UPDATE queues_workload AS workload SET unhealthy_nodes = workload.unhealthy_nodes - %s::text
+        FROM (
+            SELECT id FROM queues_workload
+            WHERE id = ANY(%s) AND status <> 'Finished' AND unhealthy_nodes @> jsonb_build_array(%s::text)
+            ORDER BY id FOR NO KEY UPDATE
+        ) AS noted
+        WHERE workload.id = noted.id
+        """,
+        node,
+        workloads,
+    )
+
+
+def _change(cluster: Cluster, statement: str, node: str, workloads: Iterable[int]) -> int:
+    wanted = list(workloads)
+    if not wanted:
+        return 0
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, [node, wanted, node])
+        changed = int(cursor.rowcount)
         if changed:
             wake_scheduler(cluster.name)
     return changed
