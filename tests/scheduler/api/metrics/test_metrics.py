@@ -198,6 +198,37 @@ def test_the_series_of_a_queue_go_with_it(vera: SchemaClient, cluster: Cluster) 
     assert not MetricCount.objects.filter(metric="preempted").exists()
 
 
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_queue_that_is_made_anew_begins_at_zero(vera: SchemaClient, cluster: Cluster, joined: bool) -> None:
+    a_life(cluster)
+    _, samples = scrape(vera)
+    assert "kueue_admitted_workloads_total" in names(samples, "cluster_queue", "main")
+    assert "kueue_local_queue_admitted_workloads_total" in names(samples, "name", "queue")
+    if joined:
+        join_counts()
+    Workload.objects.all().delete()
+    LocalQueue.objects.all().delete()
+    ClusterQueue.objects.all().delete()
+    make_cluster_queue(cluster)
+    _, samples = scrape(vera)
+    mine = {("cluster_queue", "main"), ("preempting_cluster_queue", "main"), ("name", "queue")}
+    counted = {name: number for (name, labels), number in samples.items() if labels & mine and number}
+    assert [name for name in counted if name.endswith(("_total", "_count", "_sum", "_bucket"))] == []
+
+
+def test_only_the_first_start_counts_as_the_time_until_ready(vera: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster)
+    make_workload(cluster, "one")
+    start(cluster).run()
+    key = [("team", "one")]
+    record_pods_ready(cluster, key)
+    record_pods_ready(cluster, key, ready=False, recovering=True)
+    record_pods_ready(cluster, key, recovering=True)
+    _, samples = scrape(vera)
+    for family in ("kueue_ready_wait_time_seconds_count", "kueue_admitted_until_ready_wait_time_seconds_count"):
+        assert value(samples, family, cluster_queue="main", priority_class="") == 1
+
+
 def test_a_family_without_samples_is_not_named(vera: SchemaClient, cluster: Cluster) -> None:
     families, _ = scrape(vera)
     assert "kueue_build_info" in families
