@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from clusters.client import EVENTS, Kind
 from clusters.management.commands import job_rules
-from clusters.push.served_status import KEYS
+from clusters.push.kueue_objects.served_status import KEYS
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
 from clusters.webhook.configurations import Target, webhook_configurations
 from clusters.webhook.visibility import GROUP as VISIBILITY

@@ -80,10 +80,10 @@ from clusters.push.desired_state import (
     with_jobs,
 )
 from clusters.push.installation import pushes_alone
+from clusters.push.kueue_objects.serving import serve
 from clusters.push.kueues_lease import keeps_kueue_waiting
 from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
-from clusters.push.serving import serve
 from clusters.push.set_pods import SetPods
 from clusters.push.stray_pods import fail_stray_pods
 from clusters.push.sweep_lock import sweep_lock

@@ -14,8 +14,8 @@ from accounts.services.cluster_settings import set_mode, set_serves_kueue_object
 from clusters.client import LEASES
 from clusters.leases import holder_of, is_kueuewebs, kueues_lease
 from clusters.push.installation import identity
+from clusters.push.kueue_objects.serving import forget, serve
 from clusters.push.kueues_lease import release, taking_over
-from clusters.push.serving import forget, serve
 from clusters.push.sweep_lock import sweep_lock
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.takeover.kueues_webhooks import switch_on

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from clusters.client import JsonObject, TokenBucket, connect
-from clusters.push import serving
+from clusters.push.kueue_objects import serving
 from clusters.push.sweep import PushReport, push_pending
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.simulated.api.resources import RESOURCES, Resource, crd_of

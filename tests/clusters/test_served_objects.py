@@ -9,7 +9,7 @@ import pytest
 
 from accounts.models import AuditRecord
 from clusters.client import EVENTS
-from clusters.push.served_status import tell_status
+from clusters.push.kueue_objects.served_status import tell_status
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from queues.kinds import KINDS
 from queues.models import (

@@ -13,8 +13,8 @@ from clusters.client import LEASES, MUTATING_WEBHOOKS, PODS, ClusterClient, Json
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import KUEUES_LEASE, KUEUES_NAMESPACE, holder_of
 from clusters.push.installation import identity
+from clusters.push.kueue_objects.serving import forget
 from clusters.push.kueues_lease import take, taking_over
-from clusters.push.serving import forget
 from clusters.push.sweep import push_pending
 from clusters.sync.watcher import Watcher
 from clusters.takeover.kueues_webhooks import switch_off

@@ -17,7 +17,7 @@ import yaml
 
 from accounts.models import ClusterMode
 from clusters.client import EVENTS, NAMESPACES, JsonObject, Kind
-from clusters.push import serving
+from clusters.push.kueue_objects import serving
 from clusters.push.sweep import push_pending
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.sync.watcher import Watcher

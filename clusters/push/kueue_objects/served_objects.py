@@ -14,9 +14,9 @@ from accounts.models import Cluster
 from accounts.services.object_status import STATUS_READERS, Status
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from clusters.client import Kind as Resource
+from clusters.push.kueue_objects.served_events import tell_of_overwriting
+from clusters.push.kueue_objects.served_status import tell_status
 from clusters.push.namespaces import make_namespace
-from clusters.push.served_events import tell_of_overwriting
-from clusters.push.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, WITH_FINALIZER, note, note_absence, read_object
 from clusters.served.served_rows import Row, entries, read_rows, row_version, split

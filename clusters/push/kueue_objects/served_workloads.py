@@ -14,7 +14,7 @@ from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.event_recorder import EventRecorder, Regarding
-from clusters.push.served_status import tell_status
+from clusters.push.kueue_objects.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence
 from clusters.served.workload_specs import (

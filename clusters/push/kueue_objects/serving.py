@@ -11,8 +11,8 @@ from django.conf import settings
 
 from accounts.models import Cluster
 from clusters.client import ClusterClient, Kind
-from clusters.push.served_objects import ServedObjects
-from clusters.push.served_workloads import ServedWorkloads
+from clusters.push.kueue_objects.served_objects import ServedObjects
+from clusters.push.kueue_objects.served_workloads import ServedWorkloads
 from clusters.push.workload_events import WorkloadEvents
 from clusters.served.kueue_kinds import KUEUE_KINDS, newest
 from clusters.served.workload_specs import KIND
