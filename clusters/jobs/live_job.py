@@ -1,13 +1,13 @@
 """Jobs of a cluster that lives, as the controller's pass sees them: rows as objects, and what a pass changed of them.
 
-The pass runs over a store that holds one job and its workloads. What it wrote of the workloads goes into their rows;
-that the job is to start or to stop is told to the push, which writes into the cluster what the rows say.
+The pass runs over a store that holds one job and its workloads. The watcher stores what it wrote of the workloads in
+their rows, and the push writes into the cluster what it wrote of the job.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,11 +15,13 @@ from accounts.services.object_status import server_metadata
 from clusters.client import JsonObject
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
-from clusters.jobs.framework.controller import reconcile
-from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.controller import reconcile, runs_elsewhere
+from clusters.jobs.framework.errors import JobError, PendingJob
+from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.managed_job import ManagedJob
 from clusters.jobs.framework.manifest import (
+    annotations_of,
     controller_of,
     dig,
     is_being_deleted,
@@ -29,8 +31,10 @@ from clusters.jobs.framework.manifest import (
     owner_reference,
     uid_of,
 )
-from clusters.jobs.framework.pod_set_info import PodSetInfo
+from clusters.jobs.framework.pod_set_info import PodSetInfo, infos_of_workload
+from clusters.jobs.framework.pod_sets import counts_of
 from clusters.jobs.framework.store import ObjectStore
+from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload_object import write_workload
 from queues.models import Job, Workload
@@ -40,6 +44,9 @@ from scheduling.model.vocabulary import WorkloadStatus
 
 _CLASS: Final = "WorkloadPriorityClass"
 _FOLLOWED: Final = (keys.QUEUE_NAME, keys.PRIORITY_CLASS)
+
+Place = Callable[[str, Sequence[PodSetInfo]], None]
+"""Adds what we chose, nodes and our labels, to what an admission adds to pods; given the workload's name."""
 
 
 @dataclass(slots=True)
@@ -52,7 +59,8 @@ class Changes:
     * held: workloads whose quota goes back while the job is on hold, and why; unheld: those of a job that no longer is.
     * removed: workloads that the job does not need.
     * created: a new workload of the job; taken: a prebuilt one that is its own from now on.
-    * told: whether the job is to start or to stop.
+    * job: the job as it is to be, where it is to start, to stop or to change.
+    * waits: whether it may start once its pods of an earlier admission have stopped.
     * failure: why the pass ended early.
     """
 
@@ -64,57 +72,98 @@ class Changes:
     removed: list[str] = field(default_factory=list)
     created: JsonObject | None = None
     taken: str = ""
-    told: bool = False
+    job: JsonObject | None = None
+    waits: bool = False
     failure: str = ""
 
 
 class LiveJob(ManagedJob):
-    """A job that the push starts and stops: the pass says which of both is to be done.
+    """A job of a cluster that lives, whose pods get nodes and devices from us.
 
     The job of a row that was submitted here is what its row says, and its workloads are changed together with it.
     """
 
     submitted_here = False
-    told = False
-    """Whether it is to start or to stop."""
+    place: Place | None = None
+    waits = False
+    """Whether it is to start and its pods of an earlier admission have not stopped."""
     taken = ""
     """The prebuilt workload that it takes over."""
 
     def is_active(self) -> bool:
-        # The push lets no job start while pods of it are left that were not admitted, and a stopped workload gives its
-        # quota back when its pods are gone: a workload need not wait for that to be made.
+        # No job starts while pods of it are left that were not admitted, and a stopped workload gives its quota back
+        # when its pods are gone: a workload need not wait for that to be made.
         return False
+
+    def is_suspended(self) -> bool:
+        # One whose templates still say for which workload it was started is not stopped altogether.
+        return super().is_suspended() and not was_started(self.object)
 
     def is_equivalent(self, workload: JsonObject) -> bool:
         # A prebuilt workload gets the job's own templates when it is taken over, if the sizes are the same. In one that
         # a Kueue left, whose pods have fields that we do not know, nothing is known to differ.
         unknown = any(not pod_set["template"].get("spec") for pod_set in workload["spec"]["podSets"])
-        new = controller_of(workload) is None
-        return self.submitted_here or new or unknown or super().is_equivalent(workload)
+        half_stopped = super().is_suspended() and was_started(self.object)
+        if controller_of(workload) is None or unknown or half_stopped:
+            return True
+        return self._has_admitted_size(workload) if self.submitted_here else super().is_equivalent(workload)
+
+    def _has_admitted_size(self, workload: JsonObject) -> bool:
+        """Whether a job that runs has no more pods than were admitted."""
+        running = self._running_pod_sets(workload)
+        if running is None or self.is_suspended():
+            return True
+        return counts_of(self.pod_sets()) == counts_of(running)
 
     def own(self, workload: JsonObject) -> None:
         if controller_of(workload) is None:
             self.taken = name_of(workload)
 
+    def runs_as(self, workload: JsonObject) -> bool:
+        if self.kind.is_suspended(self.object):
+            return False
+        if self._runs_elsewhere(workload):
+            return True
+        found = {*values_of(self.object.get("spec"), WORKLOAD_UID_LABEL)}
+        if not found:  # a Kueue may have started it
+            return {*values_of(self.object.get("spec"), keys.WORKLOAD)} == {name_of(workload)}
+        # A job that is resized runs on under the next slice of its workload.
+        return is_elastic(self.object) or found == {uid_of(workload)}
+
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
-        self.kind.resume(self.object)
-        self.told = True
+        elsewhere = self._runs_elsewhere(workload)
+        if not self.submitted_here and not elsewhere and not self.kind.is_stopped(self.object):
+            self.waits = True
+            raise PendingJob("its pods have not stopped yet")
+        if self.place is not None:
+            self.place(name_of(workload), infos)
+        super().start(workload, infos)
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
-        if not self.is_suspended():
-            self.told = True
-            self.kind.suspend(self.object)
+        super().stop(workload, reason, message)
+        infos = infos_of_workload(workload)
+        if infos is not None and was_started(self.object):
+            self.kind.restore(self.object, infos)
+            self.store.write(self.object)
+
+    def _runs_elsewhere(self, workload: JsonObject) -> bool:
+        return runs_elsewhere(workload, self.context)
 
 
 def look_at(
-    kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequence[Workload], context: JobContext
+    kind: JobKind,
+    job: JsonObject,
+    row: Job | None,
+    workloads: Sequence[Workload],
+    context: JobContext,
+    place: Place | None = None,
 ) -> Changes:
     """One pass over a job and the rows of its workloads, with a prebuilt one that it names among them."""
     shown = shown_job(kind, job, row, workloads)
     before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
     store = ObjectStore([shown, *before.values()])
     live = LiveJob(kind, namespace_of(shown), name_of(shown), context, store)
-    live.submitted_here = row is not None and not row.found_in_cluster
+    live.submitted_here, live.place = row is not None and not row.found_in_cluster, place
     failure = ""
     try:
         reconcile(live)
@@ -123,8 +172,41 @@ def look_at(
     changes = _changes(before, store.list("Workload"))
     if not kind.is_on_hold(shown):
         changes.unheld = [each.name for each in workloads if each.on_hold]
-    changes.told, changes.taken, changes.failure = live.told, live.taken, failure
+    if _written(job) != _written(live.object):
+        changes.job = live.object
+    changes.waits, changes.taken, changes.failure = live.waits, live.taken, failure
     return changes
+
+
+def _written(job: JsonObject) -> tuple[Any, Any]:
+    """What a pass writes of a job."""
+    return job.get("spec"), annotations_of(job)
+
+
+def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObject | None:
+    """The job suspended, with its own templates; None where it is so."""
+    stopped = copy.deepcopy(job)
+    kind.suspend(stopped)
+    kind.restore(stopped, infos_of_workload(workload) or ())
+    return None if _written(stopped) == _written(job) else stopped
+
+
+def was_started(job: Mapping[str, Any]) -> bool:
+    """Whether the job says, wherever its kind has templates, which workload it was started for."""
+    return any(True for _ in values_of(job.get("spec"), WORKLOAD_UID_LABEL))
+
+
+def values_of(value: Any, key: str) -> Iterator[Any]:
+    """What stands under a key, at any depth."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if name == key:
+                yield item
+            else:
+                yield from values_of(item, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from values_of(item, key)
 
 
 def _is_removed(workload: Workload, row: Job | None) -> bool:

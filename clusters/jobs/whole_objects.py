@@ -7,7 +7,7 @@ pods, are added here.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER
 from clusters.jobs.framework.errors import CannotStart as Conflict
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import assign, dig, mapping_at
-from clusters.jobs.framework.pod_set_info import PodSetInfo, info_of_pod_set, merge_into_template
+from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.framework.scheduling_gates import add_gate
 from clusters.jobs.objects import (
     HAMI_KEEPS_AWAY,
@@ -124,60 +124,6 @@ def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
     return manifest
 
 
-def start_patch(there: JsonObject, source: JobSource, workload: AdmittedWorkload) -> JsonObject | None:
-    """The merge patch that starts a job that is there, or gives one of ours that runs the size that it was admitted
-    with; None where nothing is to be done. Raises CannotStart."""
-    kind = source.kind
-    if kind.is_suspended(there):
-        return difference(there, _started(copy.deepcopy(there), source, workload))
-    if not source.elastic or source.found_in_cluster:
-        return None
-    resized = copy.deepcopy(there)
-    kind.resize(resized, copy.deepcopy(dict(source.manifest)))
-    return difference(there, resized)
-
-
-def suspend_patch(there: JsonObject, kind: JobKind) -> JsonObject | None:
-    """The merge patch that suspends a job; None where it is suspended."""
-    if kind.is_suspended(there):
-        return None
-    suspended = copy.deepcopy(there)
-    kind.suspend(suspended)
-    return difference(there, suspended)
-
-
-def restore_patch(there: JsonObject, pod_sets: Sequence[JsonObject], kind: JobKind) -> JsonObject | None:
-    """The merge patch that gives the templates of a suspended job back what its pod sets say; None where they have
-    it."""
-    restored = copy.deepcopy(there)
-    kind.restore(restored, [info_of_pod_set(pod_set) for pod_set in pod_sets])
-    return difference(there, restored)
-
-
-def was_started(there: JsonObject) -> bool:
-    """Whether the job still says, wherever its kind has templates, which workload it was started for."""
-    return any(True for _ in _values_of(there.get("spec"), WORKLOAD_UID_LABEL))
-
-
-def was_started_for(there: JsonObject, uid: str) -> bool:
-    """Whether the job says so, and names this workload wherever it does."""
-    found = set(_values_of(there.get("spec"), WORKLOAD_UID_LABEL))
-    return found == {uid}
-
-
-def _values_of(value: Any, key: str) -> Iterator[Any]:
-    """Yield the values under a key, at any depth."""
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            if name == key:
-                yield item
-            else:
-                yield from _values_of(item, key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _values_of(item, key)
-
-
 def _started(manifest: JsonObject, source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     infos = [_info(source, workload, pod_set) for pod_set in workload.pod_sets]
     try:
@@ -194,25 +140,39 @@ def _merge(template: JsonObject, info: PodSetInfo) -> None:
         raise CannotStart(str(conflict)) from conflict
 
 
+def add_placement(source: JobSource, workload: AdmittedWorkload, infos: Sequence[PodSetInfo]) -> None:
+    """Adds to an admission what it does not say: whose pods they are, on which nodes we chose, and the gate where they
+    wait for us. Raises CannotStart of the framework."""
+    for info in infos:
+        (pod_set,) = [each for each in workload.pod_sets if each.name == info.name]
+        labels = {**common_labels(source), WORKLOAD_UID_LABEL: workload.uid}
+        if pod_set.nodes and pod_set.with_devices and not source.hami_binds:
+            labels[HAMI_WEBHOOK_LABEL] = HAMI_KEEPS_AWAY
+        host = "" if source.elastic else pod_set.tied_to
+        gated = source.elastic or (bool(pod_set.nodes) and not host) or pod_set.topology is not None
+        info.add(
+            annotations=None,
+            labels=labels,
+            node_selector={HOSTNAME_LABEL: host} if host else None,
+            tolerations=None,
+            scheduling_gates=[{"name": PLACEMENT_GATE}] if gated else None,
+        )
+
+
 def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmission) -> PodSetInfo:
     """Return the additions to the template of a pod set."""
     info = PodSetInfo(pod_set.name, pod_set.count)
-    labels = {**common_labels(source), **admission_labels(workload, pod_set)}
-    if pod_set.nodes and pod_set.with_devices and not source.hami_binds:
-        labels[HAMI_WEBHOOK_LABEL] = HAMI_KEEPS_AWAY
     annotations = {keys.WORKLOAD: workload.name}
     if source.elastic:
         annotations[keys.SLICE_NAME] = workload.slice_name or workload.name
-    host = "" if source.elastic else pod_set.tied_to
-    gated = source.elastic or (bool(pod_set.nodes) and not host) or pod_set.topology is not None
     try:
         info.add(
             annotations=annotations,
-            labels=labels,
-            node_selector={**pod_set.node_labels, HOSTNAME_LABEL: host} if host else pod_set.node_labels,
+            labels=admission_labels(workload, pod_set),
+            node_selector=pod_set.node_labels,
             tolerations=[dict(each) for each in pod_set.tolerations],
-            scheduling_gates=[{"name": PLACEMENT_GATE}] if gated else [],
         )
+        add_placement(source, workload, [info])
         for update in pod_set.updates:
             info.add(
                 annotations=update.annotations,

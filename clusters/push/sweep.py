@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -31,7 +30,7 @@ from clusters.client import (
 )
 from clusters.connection import client_for
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.objects import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
@@ -55,15 +54,8 @@ from clusters.jobs.whole_objects import (
     as_made,
     difference,
     gated_pod,
-    handed_over_source,
-    new_object,
     own_manifest,
-    restore_patch,
-    start_patch,
-    suspend_patch,
     waiting_object,
-    was_started,
-    was_started_for,
 )
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
@@ -82,10 +74,11 @@ from clusters.push.desired_state import (
 from clusters.push.installation import pushes_alone
 from clusters.push.kueue_objects.serving import serve
 from clusters.push.kueues_lease import keeps_kueue_waiting
-from clusters.push.namespaces import make_namespace
 from clusters.push.provisioning import ProvisioningRequests
+from clusters.push.pushed_objects import PushedObjects, is_job_of
 from clusters.push.set_pods import SetPods
 from clusters.push.stray_pods import fail_stray_pods
+from clusters.push.suspendable_jobs import NotYet, SuspendableJobs
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.manifests.pod_group import POD_GROUP
@@ -97,12 +90,10 @@ _log = logging.getLogger(__name__)
 
 _MAKERS: Final = tuple(kind.kind for kind in JOB_KINDS.values() if not kind.has_workload)
 _BATCH: Final = 200
-_LIST_FROM: Final = 20
 _FIRST_RETRY_SECONDS: Final = 1.0
 _MAX_RETRY_SECONDS: Final = 300.0
 _MAX_DOUBLINGS: Final = 9
 _MAX_ERROR: Final = 1024
-_MAX_ATTEMPTS: Final = 5
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -160,10 +151,6 @@ def push_pending(
     return report
 
 
-class _NotYet(Exception):
-    """The cluster has to do something first: the workload is told of in a later sweep."""
-
-
 class _Sweep:
     def __init__(self, cluster: Cluster, client: ClusterClient, report: PushReport, clock: Callable[[], float]) -> None:
         self._cluster = cluster
@@ -173,10 +160,11 @@ class _Sweep:
         self._flavors = flavors_of(cluster)
         self._elsewhere = checks_of_multikueue(cluster)
         self._vendors = device_vendors(cluster)
+        self._objects = PushedObjects(cluster, client)
+        self._jobs = SuspendableJobs(cluster, self._objects, self._flavors, self._elsewhere)
         self._told: list[tuple[int, int]] = []
         self._traced: list[Workload] = []
         self._applied: set[str] = set()
-        self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
         self._members: dict[int, list[JobSource]] = {}
         self._places = Places()
 
@@ -212,9 +200,9 @@ class _Sweep:
             if source is None:
                 continue
             try:
-                there = self._there(source)
+                there = self._objects.there(source)
                 if row.deletion_requested_at is None:
-                    self._apply(source, own_manifest(source))
+                    self._objects.apply(source, own_manifest(source))
                     rows.filter(pk=row.pk).update(pushed_generation=row.generation)
                 elif there is None or self._client.delete(source.kind.resource, source.namespace, source.name):
                     row.delete()
@@ -227,7 +215,7 @@ class _Sweep:
     def _tell_one(self, row: Workload) -> None:
         try:
             self._act(row)
-        except _NotYet:
+        except NotYet:
             return
         except CannotStart as refusal:
             key = (row.namespace, row.name)
@@ -304,24 +292,13 @@ class _Sweep:
         return Pod.objects.filter(workload=row).exists()
 
     def _look_up(self, rows: Sequence[Workload]) -> None:
-        """For many jobs of a kind, one list costs less than a request for each. A few jobs are requested one by one
-        later."""
         self._places = places_of(self._cluster, rows)
         counts = Counter(row.job.kind for row in rows if row.job is not None)
         groups = [row.job.pk for row in rows if row.job is not None and row.job.kind == POD_GROUP]
         self._members = member_sources(groups, self._vendors, hami_binds=self._cluster.hami_binds)
         counts[PODS.kind] += sum(map(len, self._members.values()))
-        self._listed = {}
-        for kind, count in counts.items():
-            if kind in JOB_KINDS and count >= _LIST_FROM:
-                items = self._client.list(JOB_KINDS[kind].resource).items
-                self._listed[kind] = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in items}
-
-    def _get(self, source: JobSource) -> JsonObject | None:
-        kind = source.kind.resource
-        if kind.kind in self._listed:
-            return self._listed[kind.kind].get((source.namespace, source.name))
-        return self._client.get(kind, source.namespace, source.name)
+        self._objects.look_up(counts)
+        self._jobs.look_up(rows)
 
     def _act(self, row: Workload) -> None:
         if row.job is None:
@@ -339,6 +316,9 @@ class _Sweep:
             self._release(source)
         elif source.ended:
             return
+        elif source.kind.stopping is Stopping.SUSPEND:
+            if row.status != WorkloadStatus.FINISHED:
+                self._jobs.carry_out(source, row)
         elif runs(row) and runs_elsewhere(row, self._elsewhere):
             self._show(source, row)
         elif runs(row):
@@ -347,15 +327,14 @@ class _Sweep:
             self._stop(source, row)
 
     def _show(self, source: JobSource, row: Workload) -> None:
-        """A job that runs in another cluster is here too, for its owner to see: its pods wait, or its kind's controller
-        keeps away from it."""
+        """A job that runs in another cluster is here too, for its owner to see: its pods wait."""
         if source.kind.stopping is not Stopping.DELETE:
-            self._start(handed_over_source(source), row)
-        elif not source.found_in_cluster and self._there(source) is None:
-            self._apply(source, gated_pod(source))
+            self._start(source, row)
+        elif not source.found_in_cluster and self._objects.there(source) is None:
+            self._objects.apply(source, gated_pod(source))
 
     def _start(self, source: JobSource, row: Workload) -> None:
-        there = self._there(source)
+        there = self._objects.there(source)
         if there is None and source.found_in_cluster:
             return  # its owner deleted it: the watcher handles its workload
         if source.kind.stopping is Stopping.DELETE_PODS:
@@ -364,31 +343,7 @@ class _Sweep:
         workload = admitted_workload(row, self._flavors, self._places)
         if there is not None and not source.found_in_cluster:
             source = as_made(source, there)
-        if source.kind.stopping is Stopping.DELETE:
-            self._start_pod(source, workload, there)
-        elif there is None:
-            self._apply(source, new_object(source, workload))
-        elif source.found_in_cluster and self._runs_unadmitted(source, row, there):
-            raise _NotYet
-        elif source.found_in_cluster or not source.kind.is_suspended(there):
-            ready = self._ready_for_change(source.kind, there)
-            self._change(source.kind, ready, partial(start_patch, source=source, workload=workload))
-        else:
-            self._ready_for_change(source.kind, there)
-            self._apply(source, new_object(source, workload))
-
-    def _runs_unadmitted(self, source: JobSource, row: Workload, there: JsonObject) -> bool:
-        """Whether pods of a found job may run that no admission of this workload has started: they are stopped first,
-        or they would stay where nothing was decided for them."""
-        kind = source.kind
-        if runs_elsewhere(row, self._elsewhere):
-            return False
-        # A job that is resized runs on under the next slice of its workload.
-        started = was_started(there) if source.elastic else was_started_for(there, str(row.uid))
-        if not kind.is_suspended(there) and not started:
-            self._suspend(kind, row, there)
-            return True
-        return kind.is_suspended(there) and not kind.is_stopped(there)
+        self._start_pod(source, workload, there)
 
     def _let_pods_wait(self, source: JobSource, there: JsonObject | None) -> None:
         """For a job whose pods wait instead of the job: it may have many workloads, so its own state is pushed once
@@ -398,9 +353,9 @@ class _Sweep:
         self._applied.add(source.uid)
         waiting = waiting_object(source, there)
         if not source.found_in_cluster:
-            self._apply(source, waiting)
+            self._objects.apply(source, waiting)
         elif there is not None:
-            self._change(source.kind, there, lambda live: difference(live, waiting))
+            self._objects.change(source.kind, there, lambda live: difference(live, waiting))
             self._remove_unmarked_pods(source, there)
 
     def _remove_unmarked_pods(self, source: JobSource, there: JsonObject) -> None:
@@ -411,39 +366,6 @@ class _Sweep:
         for pod in pods:
             if uid_label(pod, JOB_UID_LABEL) != source.uid and not pod["metadata"].get("deletionTimestamp"):
                 self._delete_pod(pod)
-
-    def _change(
-        self, kind: JobKind, there: JsonObject, patch_of: Callable[[JsonObject], JsonObject | None]
-    ) -> JsonObject:
-        """The object with that patch; a patch of None changes nothing.
-
-        The operator of a job writes its status at any time: what it has changed meanwhile is read, and the patch made
-        anew.
-        """
-        metadata = there["metadata"]
-        namespace, name = metadata["namespace"], metadata["name"]
-        for attempt in range(1, _MAX_ATTEMPTS + 1):
-            patch = patch_of(there)
-            if patch is None:
-                break
-            try:
-                return self._client.patch(kind.resource, namespace, name, patch)
-            except ClusterError as error:
-                newer = self._client.get(kind.resource, namespace, name) if error.conflict else None
-                if newer is None or newer["metadata"]["uid"] != metadata["uid"] or attempt == _MAX_ATTEMPTS:
-                    raise
-                there = newer
-        return there
-
-    def _ready_for_change(self, kind: JobKind, there: JsonObject) -> JsonObject:
-        """A suspended job, whose templates may be changed."""
-        status = kind.status_before_change(there) if kind.is_suspended(there) else None
-        if status is None:
-            return there
-        metadata = there["metadata"]
-        return self._client.patch(
-            kind.resource, metadata["namespace"], metadata["name"], {"status": status}, subresource="status"
-        )
 
     def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
         """Create a pod of ours. A found one is taken over, and loses its gates when it is bound."""
@@ -457,18 +379,19 @@ class _Sweep:
         elif there is not None:
             patch = changed_pod(there, started_pod(source, workload))
         elif not source.found_in_cluster:
-            self._apply(source, started_pod(source, workload))
+            self._objects.apply(source, started_pod(source, workload))
         if patch is not None:
             self._client.patch(PODS, source.namespace, source.name, patch)
 
     def _stop(self, source: JobSource, row: Workload) -> None:
         """Delete its pods, but those that wait at a gate. `_confirm_stopped` notes later that none is left."""
-        there = self._there(source)
+        if source.kind.stopping is Stopping.SUSPEND:
+            self._jobs.stop(source, row)
+            return
+        there = self._objects.there(source)
         if there is None:
             return
         match source.kind.stopping:
-            case Stopping.SUSPEND:
-                self._suspend(source.kind, row, there)
             case Stopping.DELETE:
                 if is_gated(there) and not there["metadata"].get("deletionTimestamp"):
                     self._give_back(source, there)
@@ -490,7 +413,7 @@ class _Sweep:
 
     def _stop_ending(self, source: JobSource, row: Workload) -> None:
         """Its job has ended or is gone while pods are left: delete them and let no others start."""
-        there = self._there(source)
+        there = self._objects.there(source)
         if there is not None and not source.kind.outcome(there).finished:
             self._stop(source, row)
             return
@@ -511,23 +434,10 @@ class _Sweep:
 
     def _release(self, source: JobSource) -> None:
         """Take Kueue's finalizer off a pod that its group needs no more."""
-        there = self._get(source)
+        there = self._objects.get(source)
         release = released_pod(there) if there is not None and is_job_of(there, source) else None
         if release is not None:
             self._client.patch(PODS, source.namespace, source.name, release)
-
-    def _suspend(self, kind: JobKind, row: Workload, there: JsonObject) -> None:
-        """Suspend a job and restore its templates.
-
-        A sweep may be interrupted between the two, so a suspended job counts as stopped only when no template of it
-        names a workload. Templates of a job that was never started are left alone.
-        """
-        if kind.is_suspended(there) and kind.status_before_change(there) is None and not was_started(there):
-            return
-        pod_sets = [{"name": each.name, "count": each.count, "template": each.template} for each in row.pod_sets.all()]
-        suspended = self._change(kind, there, lambda live: suspend_patch(live, kind))
-        ready = self._ready_for_change(kind, suspended)
-        self._change(kind, ready, lambda live: restore_patch(live, pod_sets, kind))
 
     def _withdraw(self, source: JobSource, row: Workload) -> None:
         """Delete a cancelled workload's job from the cluster; a found job is only stopped.
@@ -537,7 +447,7 @@ class _Sweep:
         if source.ended and source.found_in_cluster:
             self._release(source)
             return
-        there = self._there(source)
+        there = self._objects.there(source)
         if source.kind.stopping is Stopping.DELETE:
             if there is not None:
                 self._delete_pod(there)
@@ -547,33 +457,6 @@ class _Sweep:
             return
         if there is not None:
             self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
-
-    def _there(self, source: JobSource) -> JsonObject | None:
-        """The row's job in the cluster. An ended job of an earlier row of ours is deleted; other objects with the
-        name are not touched."""
-        there = self._get(source)
-        if there is None or is_job_of(there, source):
-            return there
-        ours = JOB_UID_LABEL in (there["metadata"].get("labels") or {})
-        if not source.kind.outcome(there).finished or not ours:
-            raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job of this name is in the cluster")
-        self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
-        return None
-
-    def _apply(self, source: JobSource, manifest: JsonObject) -> None:
-        kind, namespace = source.kind.resource, manifest["metadata"]["namespace"]
-        try:
-            self._client.apply(kind, manifest)
-        except ClusterError as error:
-            if not error.not_found:
-                raise
-            if source.kind.optional and not self._client.served([kind]):
-                what = f"the cluster does not serve {kind.api_version} {kind.kind}"
-                remedy = "install its operator and the job starts by itself"
-                raise ClusterError(error.status, "NotServed", f"{what}: {remedy}") from error
-            if not make_namespace(self._cluster, self._client, namespace):
-                raise
-            self._client.apply(kind, manifest)
 
     def _pods_of(self, row: Workload) -> tuple[JsonObject, ...]:
         selector = f"{WORKLOAD_UID_LABEL}={row.uid}"
@@ -660,9 +543,3 @@ def _is_for_good(refusal: ClusterError) -> bool:
 def _in_one_line(refusal: ClusterError) -> str:
     """The cluster's message, cut to the length that Kubernetes keeps."""
     return " ".join(str(refusal).split())[:_MAX_ERROR]
-
-
-def is_job_of(there: JsonObject, source: JobSource) -> bool:
-    """Whether an object in the cluster is the job of that row, rather than another one of the same name."""
-    metadata = there["metadata"]
-    return source.uid in (metadata.get("uid"), (metadata.get("labels") or {}).get(JOB_UID_LABEL))

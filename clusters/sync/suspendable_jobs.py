@@ -95,7 +95,7 @@ class _News:
         for name, message in changes.held.items():
             self.held[message].append((namespace, name))
         self.unheld += [(namespace, name) for name in changes.unheld]
-        if changes.told and look.row is not None:
+        if changes.job is not None and look.row is not None:
             self.told.append(look.row)
 
 

@@ -332,22 +332,26 @@ class _Pass:
     def _start(self, workload: JsonObject) -> None:
         try:
             infos = infos_of_admission(workload, self.context)
-            if self.job.starts_in_this_cluster_only and self._runs_elsewhere(workload):
+            if self.job.starts_in_this_cluster_only and runs_elsewhere(workload, self.context):
                 return
             self.job.start(workload, infos)
         except CannotStart as conflict:
             if state.finish(workload, "FailedToStart", str(conflict), self.now):
                 self.store.write(workload)
 
-    def _runs_elsewhere(self, workload: JsonObject) -> bool:
-        for check in workload["status"].get("admissionChecks") or ():
-            found = self.context.objects.get("AdmissionCheck", "", check["name"])
-            if found is not None and found["spec"].get("controllerName") == MULTIKUEUE_CONTROLLER:
-                return True
-        return False
-
     def _running(self, workload: JsonObject) -> bool:
+        admitted = state.is_admitted(workload)
         # The pods of an elastic job wait at their own gate: the job itself need not be stopped.
-        if not state.is_admitted(workload) and not is_elastic(self.job.object):
+        waits = not admitted and is_elastic(self.job.object)
+        if not waits and not (admitted and self.job.runs_as(workload)):
             self.job.stop(workload, NOT_ADMITTED, "Not admitted by cluster queue")
         return True
+
+
+def runs_elsewhere(workload: JsonObject, context: JobContext) -> bool:
+    """Whether another cluster runs the job, as one of its admission checks says (MultiKueue)."""
+    for check in workload["status"].get("admissionChecks") or ():
+        found = context.objects.get("AdmissionCheck", "", check["name"])
+        if found is not None and found["spec"].get("controllerName") == MULTIKUEUE_CONTROLLER:
+            return True
+    return False

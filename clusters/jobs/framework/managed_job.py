@@ -167,6 +167,10 @@ class ManagedJob:
 
     # Start and stop
 
+    def runs_as(self, workload: JsonObject) -> bool:
+        """Whether the job, which is not suspended, runs as the workload was admitted."""
+        return True
+
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
         """Raises CannotStart, and leaves the job then as it is."""
         started = copy.deepcopy(self.object)

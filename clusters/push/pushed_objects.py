@@ -1,0 +1,115 @@
+"""Jobs and pods of rows in the cluster: finds, makes and changes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from accounts.models import Cluster
+from clusters.client import ClusterClient, ClusterError, JsonObject
+from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.objects import JOB_UID_LABEL, JobSource
+from clusters.jobs.registry import JOB_KINDS
+from clusters.push.namespaces import make_namespace
+
+_LIST_FROM: Final = 20
+_MAX_ATTEMPTS: Final = 5
+
+
+class PushedObjects:
+    """The objects of one cluster that a sweep is about."""
+
+    def __init__(self, cluster: Cluster, client: ClusterClient) -> None:
+        self._cluster = cluster
+        self.client = client
+        self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
+
+    def look_up(self, counts: Counter[str]) -> None:
+        """Of kinds of which many are asked for, one list costs less than a request for each. A few are requested one by
+        one later."""
+        self._listed = {}
+        for kind, count in counts.items():
+            if kind in JOB_KINDS and count >= _LIST_FROM:
+                items = self.client.list(JOB_KINDS[kind].resource).items
+                self._listed[kind] = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in items}
+
+    def get(self, source: JobSource) -> JsonObject | None:
+        """The object of that name."""
+        kind = source.kind.resource
+        if kind.kind in self._listed:
+            return self._listed[kind.kind].get((source.namespace, source.name))
+        return self.client.get(kind, source.namespace, source.name)
+
+    def there(self, source: JobSource) -> JsonObject | None:
+        """The row's job in the cluster. An ended job of an earlier row of ours is deleted; other objects with the
+        name are not touched."""
+        there = self.get(source)
+        if there is None or is_job_of(there, source):
+            return there
+        ours = JOB_UID_LABEL in (there["metadata"].get("labels") or {})
+        if not source.kind.outcome(there).finished or not ours:
+            raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job of this name is in the cluster")
+        self.client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
+        return None
+
+    def apply(self, source: JobSource, manifest: JsonObject) -> None:
+        """Make or change an object of ours, and its namespace where the cluster lacks it."""
+        kind, namespace = source.kind.resource, manifest["metadata"]["namespace"]
+        try:
+            self.client.apply(kind, manifest)
+        except ClusterError as error:
+            if not error.not_found:
+                raise
+            if source.kind.optional and not self.client.served([kind]):
+                what = f"the cluster does not serve {kind.api_version} {kind.kind}"
+                remedy = "install its operator and the job starts by itself"
+                raise ClusterError(error.status, "NotServed", f"{what}: {remedy}") from error
+            if not make_namespace(self._cluster, self.client, namespace):
+                raise
+            self.client.apply(kind, manifest)
+
+    def change(
+        self, kind: JobKind, there: JsonObject, patch_of: Callable[[JsonObject], JsonObject | None]
+    ) -> JsonObject:
+        """The object with that patch; a patch of None changes nothing.
+
+        Its operator writes its status at any time: what changed meanwhile is read, and the patch made anew.
+        """
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
+            patch = patch_of(there)
+            if patch is None:
+                break
+            try:
+                return self.patch(kind, there, patch)
+            except ClusterError as error:
+                newer = self.newer(kind, there) if error.conflict else None
+                if newer is None or attempt == _MAX_ATTEMPTS:
+                    raise
+                there = newer
+        return there
+
+    def patch(self, kind: JobKind, there: JsonObject, patch: JsonObject, *, subresource: str = "") -> JsonObject:
+        """The object with the patch."""
+        metadata = there["metadata"]
+        return self.client.patch(
+            kind.resource, metadata["namespace"], metadata["name"], patch, subresource=subresource
+        )
+
+    def ready_for_change(self, kind: JobKind, there: JsonObject) -> JsonObject:
+        """A suspended job, whose templates may be changed."""
+        status = kind.status_before_change(there) if kind.is_suspended(there) else None
+        return there if status is None else self.patch(kind, there, {"status": status}, subresource="status")
+
+    def newer(self, kind: JobKind, there: JsonObject) -> JsonObject | None:
+        """The same object as it is by now; None where it is gone."""
+        metadata = there["metadata"]
+        found = self.client.get(kind.resource, metadata["namespace"], metadata["name"])
+        return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None
+
+
+def is_job_of(there: JsonObject, source: JobSource) -> bool:
+    """Whether an object in the cluster is the job of that row, rather than another one of the same name."""
+    metadata = there["metadata"]
+    return source.uid in (metadata.get("uid"), (metadata.get("labels") or {}).get(JOB_UID_LABEL))

@@ -1,0 +1,182 @@
+"""Carries out what the controller's pass makes of jobs that can be suspended: they start, stop and change their size.
+
+The pass decides; each of its writes is one change of the job as it was read. A job that changed meanwhile is read, and
+looked at, again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from accounts.models import Cluster
+from clusters.client import ClusterError, JsonObject
+from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.manifest import annotations_of
+from clusters.jobs.framework.pod_set_info import PodSetInfo
+from clusters.jobs.integrations import job_context
+from clusters.jobs.live_job import Changes, look_at, shown_workload, stopped_job
+from clusters.jobs.objects import CannotStart, JobSource
+from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.whole_objects import add_placement, as_made, difference, handed_over_source, new_object, own_manifest
+from clusters.push.desired_state import (
+    FlavorNodes,
+    Places,
+    admitted_workload,
+    places_of,
+    runs,
+    runs_elsewhere,
+)
+from clusters.push.pushed_objects import PushedObjects
+from queues.models import Workload
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
+
+_MAX_PASSES: Final = 8
+"""A job takes three at most, and one more each time that its operator writes in between."""
+
+
+class NotYet(Exception):
+    """The cluster has to do something first: the workload is told of in a later sweep."""
+
+
+class SuspendableJobs:
+    """The jobs of one cluster that can be suspended."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        objects: PushedObjects,
+        flavors: Mapping[str, FlavorNodes],
+        checks_of_multikueue: frozenset[str],
+    ) -> None:
+        self._cluster = cluster
+        self._objects = objects
+        self._flavors = flavors
+        self._elsewhere = checks_of_multikueue
+        self._looked_up = RowsAndCluster(cluster, objects.client)
+        self._context: JobContext
+        self._workloads: dict[int, list[Workload]] = {}
+        self._places = Places()
+
+    def look_up(self, rows: Sequence[Workload]) -> None:
+        """Read the workloads of these workloads' jobs, by one query."""
+        self._context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
+        jobs = {row.job.pk: row.job for row in rows if row.job is not None and _is_suspendable(row.job.kind)}
+        self._workloads = defaultdict(list)
+        unfinished = Workload.objects.filter(job__in=jobs).exclude(status=WorkloadStatus.FINISHED)
+        for each in unfinished.prefetch_related("pod_sets").order_by("pk") if jobs else ():
+            each.job = jobs[each.job_id or 0]
+            self._workloads[each.job.pk].append(each)
+        self._places = places_of(self._cluster, [each for found in self._workloads.values() for each in found])
+
+    def carry_out(self, source: JobSource, row: Workload) -> None:
+        """Start, stop or resize the job, as the pass writes it.
+
+        Raises NotYet while pods of an earlier admission are left, CannotStart, and JobError where something that it
+        refers to is missing.
+        """
+        if runs_elsewhere(row, self._elsewhere):
+            source = handed_over_source(source)
+        there = self._objects.there(source)
+        if there is None and source.found_in_cluster:
+            return  # its owner deleted it: the watcher handles its workload
+        for _ in range(_MAX_PASSES):
+            changes = self._look(source, row, there)
+            if changes.job is None:
+                self._check(changes, row)
+                return
+            if there is None or self._starts_anew(source, there, changes.job):
+                if not source.kind.is_suspended(changes.job):
+                    self._start_own(source, row, there)
+                return
+            there = self._write(source.kind, there, changes.job)
+            if there is None:
+                return
+        raise NotYet
+
+    def _check(self, changes: Changes, row: Workload) -> None:
+        reason, message = changes.finished.get(row.name, ("", ""))
+        if reason == FinishedReason.FAILED_TO_START:
+            raise CannotStart(message)
+        if changes.waits:
+            raise NotYet
+        if changes.failure and runs(row):
+            raise JobError(changes.failure)
+
+    def stop(self, source: JobSource, row: Workload) -> None:
+        """Suspend a job that is withdrawn, or ended while pods of it are left."""
+        there = self._objects.there(source)
+        for _ in range(_MAX_PASSES):
+            stopped = None if there is None else stopped_job(source.kind, there, shown_workload(row, there))
+            if there is None or stopped is None:
+                return
+            there = self._write(source.kind, there, stopped)
+
+    def _look(self, source: JobSource, row: Workload, there: JsonObject | None) -> Changes:
+        job = row.job
+        assert job is not None  # by its caller
+        workloads = self._workloads[job.pk]
+        shown = there if there is not None else _not_there_yet(source)
+        return look_at(source.kind, shown, job, workloads, self._context, partial(self._place, source, workloads))
+
+    def _place(self, source: JobSource, workloads: Sequence[Workload], name: str, infos: Sequence[PodSetInfo]) -> None:
+        (row,) = [each for each in workloads if each.name == name]
+        add_placement(source, admitted_workload(row, self._flavors, self._places), infos)
+
+    def _starts_anew(self, source: JobSource, there: JsonObject, wanted: JsonObject) -> bool:
+        kind = source.kind
+        return not source.found_in_cluster and kind.is_suspended(there) and not kind.is_suspended(wanted)
+
+    def _start_own(self, source: JobSource, row: Workload, there: JsonObject | None) -> None:
+        """Make, or start again, a job that was submitted here: as its row says, its pods completed."""
+        if there is not None:
+            source = as_made(source, there)
+            self._objects.ready_for_change(source.kind, there)
+        workload = admitted_workload(row, self._flavors, self._places)
+        self._objects.apply(source, new_object(source, workload))
+
+    def _write(self, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject | None:
+        """The job with one write of the pass, or, where it has changed meanwhile, as it is by now; None once gone.
+
+        A job is suspended before its templates change: those of a job that runs can't.
+        """
+        try:
+            if kind.is_suspended(wanted) and not kind.is_suspended(there):
+                there = self._objects.patch(kind, there, difference(there, _suspended(kind, there)) or {})
+            ready = self._objects.ready_for_change(kind, there)
+            patch = difference(ready, _with_spec(ready, wanted))
+            return ready if patch is None else self._objects.patch(kind, ready, patch)
+        except ClusterError as error:
+            if not error.conflict:
+                raise
+            return self._objects.newer(kind, there)
+
+
+def _is_suspendable(kind: str) -> bool:
+    return kind in JOB_KINDS and JOB_KINDS[kind].stopping is Stopping.SUSPEND
+
+
+def _not_there_yet(source: JobSource) -> JsonObject:
+    """A job of ours as it would be if it were there and waited."""
+    shown = own_manifest(source)
+    shown["metadata"]["uid"] = source.uid
+    source.kind.suspend(shown)
+    return shown
+
+
+def _suspended(kind: JobKind, there: JsonObject) -> JsonObject:
+    suspended = copy.deepcopy(there)
+    kind.suspend(suspended)
+    return suspended
+
+
+def _with_spec(there: JsonObject, wanted: JsonObject) -> JsonObject:
+    """The object with what a pass writes of a job."""
+    metadata = {**there["metadata"], "annotations": dict(annotations_of(wanted))}
+    return {**there, "metadata": metadata, "spec": wanted["spec"]}

@@ -1,0 +1,240 @@
+"""Recorded scenarios of jobs on the road that live jobs take: rows in the database, the watcher's pass, the push."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import F
+
+from accounts.models import Cluster, ClusterMode, Namespace
+from clusters.client import ClusterClient, JsonObject, Kind, Listing, WatchEvent
+from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of
+from clusters.jobs.framework.store import ObjectStore
+from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.scenario import NOW, JobScenario, admit
+from clusters.push.sweep import PushReport, _Sweep
+from clusters.sync.suspendable_jobs import SuspendableJobSync
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from queues.models import (
+    AdmissionCheck,
+    ClusterObject,
+    ClusterQueue,
+    LocalQueue,
+    PriorityClass,
+    ResourceFlavor,
+    Workload,
+    WorkloadPriorityClass,
+)
+from queues.services.job_changes import remove_workloads
+from queues.services.submission import create_workloads
+from queues.services.workload_objects import workload_manifest
+from queues.services.workloads import record_stopped
+from scheduling.manifest.merge_patch import merge_patch
+from scheduling.model.vocabulary import WorkloadStatus
+
+START: Final = datetime.fromisoformat(NOW)
+_MAX_ROUNDS: Final = 12
+_LEVEL: Final = "kubernetes.io/hostname"
+
+
+class StoredCluster(ClusterClient):
+    """The API of a cluster whose objects are in a store. No controller runs in it."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
+        self.server = "stored"
+
+    def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
+        found = self.store.get(kind.kind, namespace, name)
+        if found is not None and kind.kind == "Job" and (found.get("spec") or {}).get("suspend"):
+            conditions = found.setdefault("status", {}).setdefault("conditions", [])
+            if not any(each["type"] == "Suspended" for each in conditions):
+                conditions.append({"type": "Suspended", "status": "True"})
+        return found
+
+    def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
+        assert not label_selector and not field_selector
+        return Listing(tuple(self.store.list(kind.kind, namespace)), "")
+
+    def patch(
+        self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any], *, subresource: str = ""
+    ) -> JsonObject:
+        found = self.store.get(kind.kind, namespace, name)
+        assert found is not None
+        parts = ("status",) if subresource else tuple(key for key in patch if key != "status")
+        changed: JsonObject = merge_patch(found, {key: patch[key] for key in parts})
+        self.store.write(changed)
+        return changed
+
+
+class LiveScenario(JobScenario):
+    """A scenario whose workloads are rows, and whose controllers are the watcher and the push."""
+
+    def __init__(self, scenario: Mapping[str, Any]) -> None:
+        super().__init__(scenario)
+        self.cluster = Cluster.objects.create(
+            name="live", mode=ClusterMode.SCHEDULE, configuration=_configuration(scenario.get("config") or {})
+        )
+        for obj in scenario.get("cluster") or ():
+            _store(self.cluster, obj)
+
+    def live(self) -> list[JsonObject]:
+        """What there is after its creation and after each step."""
+        obj = copy.deepcopy(self.scenario["object"])
+        self.kind = JOB_KINDS[obj["kind"]]
+        self.kind.default(obj, self.context)
+        self.object = obj
+        self.key = (obj["kind"], namespace_of(obj), name_of(obj))
+        self.client = StoredCluster(self.store)
+        self.sync = SuspendableJobSync(self.cluster, self.kind, self.client)
+        self.seconds = START.timestamp()
+        self.store.write(merge_patch(obj, {"metadata": {"creationTimestamp": NOW}}))
+        self._settle()
+        return [self._now("create"), *(self._after(step) for step in self.scenario.get("steps") or ())]
+
+    def _after(self, step: JsonObject) -> JsonObject:
+        actions = {
+            "admit": self._admit_rows, "evict": self._evict_rows, "patch": self._patch,
+            "deleteWorkload": self._delete_rows,
+        }  # fmt: skip
+        actions[step["op"]](step)
+        self._settle()
+        return self._now(step["op"])
+
+    def _settle(self) -> str:
+        before: Any = None
+        last = self.client.get(self.kind.resource, *self.key[1:])
+        for _ in range(_MAX_ROUNDS):
+            self.seconds += 100
+            obj = self.client.get(self.kind.resource, *self.key[1:])
+            if obj is not None:
+                self.sync.apply([WatchEvent("MODIFIED", obj)], self.seconds)
+            elif last is not None:
+                self.sync.apply([WatchEvent("DELETED", last)], self.seconds)
+            self.sync.tick(self.seconds + 50)
+            sweep = _Sweep(self.cluster, self.client, PushReport(), lambda: self.seconds)
+            sweep.tell()
+            self._schedule()
+            now = (self.store.writes, self._rows())
+            if now == before:
+                return ""
+            before, last = now, obj
+        return ""
+
+    def _rows(self) -> Any:
+        rows = Workload.objects.filter(cluster=self.cluster).order_by("pk")
+        return list(rows.values_list("pk", "name", "status", "push_sequence", "pushed_sequence", "queue_name"))
+
+    def _schedule(self) -> None:
+        """What the scheduler does: it evicts what is to be removed, and takes the quota of what has stopped."""
+        holding = Workload.objects.filter(cluster=self.cluster, quota_reserved_at__isnull=False)
+        holding.filter(active=False, evicted_at=None).update(
+            evicted_at=START, status=WorkloadStatus.EVICTED, push_sequence=F("push_sequence") + 1
+        )
+        for row in holding.filter(evicted_at__isnull=False, pushed_sequence=F("push_sequence")):
+            obj = self.store.get(*self.key)
+            if obj is not None and (not self.kind.is_suspended(obj) or self.kind.is_active(obj)):
+                continue
+            record_stopped(self.cluster, [(row.namespace, row.name)], now=START)
+            row.pod_sets.update(flavors={}, admitted_count=None, topology_assignment=None)
+            row.refresh_from_db()
+            state = {"QuotaReserved", "Admitted"}
+            row.conditions = [
+                {**each, "status": "False"} if each["type"] in state else each for each in row.conditions
+            ]
+            row.quota_reserved_at = row.admitted_at = row.pods_stopped_at = None
+            if row.status != WorkloadStatus.FINISHED:
+                row.status = WorkloadStatus.PENDING
+            row.push_sequence += 1
+            row.save()
+
+    # What a scenario does
+
+    def _admit_rows(self, step: JsonObject) -> None:
+        rows = Workload.objects.filter(cluster=self.cluster, active=True, on_hold="").exclude(
+            status__in=[WorkloadStatus.FINISHED, WorkloadStatus.ADMITTED]
+        )
+        for row in rows.prefetch_related("pod_sets").order_by("name"):
+            obj = workload_manifest(row)
+            admit(obj, step)
+            status = obj["status"]
+            for pod_set, given in zip(row.pod_sets.all(), status["admission"]["podSetAssignments"], strict=True):
+                domains = [{"values": ["host"], "count": given["count"]}]
+                pod_set.flavors, pod_set.admitted_count = given["flavors"], given["count"]
+                pod_set.topology_assignment = (
+                    {"levels": [_LEVEL], "domains": domains} if "topologyAssignment" in given else None
+                )
+                pod_set.save()
+            Workload.objects.filter(pk=row.pk).update(
+                status=WorkloadStatus.ADMITTED, quota_reserved_at=START, admitted_at=START, evicted_at=None,
+                pods_stopped_at=None, cluster_queue_name=step["clusterQueue"], conditions=status["conditions"],
+                admission_check_states=status["admissionChecks"], push_sequence=F("push_sequence") + 1,
+            )
+
+    def _evict_rows(self, step: JsonObject) -> None:
+        rows = Workload.objects.filter(cluster=self.cluster, quota_reserved_at__isnull=False)
+        for row in rows.exclude(status=WorkloadStatus.FINISHED):
+            given = {"type": "Evicted", "status": "True", "reason": step["reason"], "message": step["message"]}
+            kept = [each for each in row.conditions if each["type"] != "Evicted"]
+            Workload.objects.filter(pk=row.pk).update(
+                evicted_at=START, status=WorkloadStatus.EVICTED, conditions=[*kept, {**given, "lastTransitionTime": NOW}],
+                push_sequence=F("push_sequence") + 1,
+            )
+
+    def _delete_rows(self, step: JsonObject) -> None:
+        rows = Workload.objects.filter(cluster=self.cluster).order_by("pk")
+        remove_workloads(self.cluster, list(rows), actor="a user", now=START)
+
+    def _now(self, op: str) -> JsonObject:
+        obj = self.store.get(*self.key)
+        rows = Workload.objects.filter(cluster=self.cluster).prefetch_related("pod_sets").select_related("job")
+        return {
+            "op": op,
+            "object": self.kind.as_kept(obj) if obj is not None else None,
+            "workloads": [workload_manifest(row) for row in rows.order_by("name")],
+        }
+
+
+def _configuration(config: Mapping[str, Any]) -> JsonObject:
+    found: JsonObject = {}
+    if config.get("manageJobsWithoutQueueName"):
+        found["manageJobsWithoutQueueName"] = True
+    if config.get("managedJobsNamespaceSelector"):
+        found["managedJobsNamespaceSelector"] = {"matchLabels": config["managedJobsNamespaceSelector"]}
+    if config.get("labelKeysToCopy"):
+        found["integrations"] = {"labelKeysToCopy": list(config["labelKeysToCopy"])}
+    return found
+
+
+def _store(cluster: Cluster, obj: JsonObject) -> None:
+    """A row for an object of which there are rows."""
+    kind, name, namespace = obj["kind"], name_of(obj), namespace_of(obj)
+    spec: JsonObject = obj.get("spec") or {}
+    made = {"cluster": cluster, "name": name, "created_at": START}
+    if kind == "Namespace":
+        Namespace.objects.create(**made, labels=labels_of(obj))
+    elif kind == "ResourceFlavor":
+        labels, tolerations = spec.get("nodeLabels") or {}, spec.get("tolerations") or []
+        ResourceFlavor.objects.create(**made, node_labels=labels, tolerations=tolerations)
+    elif kind == "ClusterQueue":
+        checks = (spec.get("admissionChecksStrategy") or {}).get("admissionChecks") or []
+        ClusterQueue.objects.create(**made, namespace_selector={}, admission_checks=checks)
+    elif kind == "LocalQueue":
+        LocalQueue.objects.create(**made, namespace=namespace, cluster_queue_name=spec["clusterQueue"])
+    elif kind == "AdmissionCheck":
+        AdmissionCheck.objects.create(**made, controller_name=spec["controllerName"])
+    elif kind == "WorkloadPriorityClass":
+        WorkloadPriorityClass.objects.create(**made, value=obj["value"])
+    elif kind == "PriorityClass":
+        PriorityClass.objects.create(**made, value=obj["value"], global_default=bool(obj.get("globalDefault")))
+    elif kind in ("TrainingRuntime", "ClusterTrainingRuntime", "RayCluster"):
+        ClusterObject.objects.create(cluster=cluster, kind=kind, namespace=namespace, name=name, manifest=obj)
+    elif kind == "Workload":
+        pod_sets = tuple(
+            PodSetSpec(each["name"], each["count"], each["template"], {}) for each in spec["podSets"]
+        )
+        made_spec = WorkloadSpec(namespace=namespace, name=name, queue_name=spec.get("queueName", ""), pod_sets=pod_sets)
+        create_workloads(cluster, [made_spec], actor="a user", now=START)
