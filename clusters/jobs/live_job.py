@@ -172,7 +172,9 @@ def look_at(
     changes = _changes(before, store.list("Workload"))
     if not kind.is_on_hold(shown):
         changes.unheld = [each.name for each in workloads if each.on_hold]
-    if _written(job) != _written(live.object):
+    # The size of an elastic job that was submitted here changes once the slice of that size is admitted.
+    waits = any(each.status not in (WorkloadStatus.ADMITTED, WorkloadStatus.FINISHED) for each in workloads)
+    if _written(shown if waits else job) != _written(live.object):
         changes.job = live.object
     changes.waits, changes.taken, changes.failure = live.waits, live.taken, failure
     return changes

@@ -93,9 +93,7 @@ class PushedObjects:
     def patch(self, kind: JobKind, there: JsonObject, patch: JsonObject, *, subresource: str = "") -> JsonObject:
         """The object with the patch."""
         metadata = there["metadata"]
-        return self.client.patch(
-            kind.resource, metadata["namespace"], metadata["name"], patch, subresource=subresource
-        )
+        return self.client.patch(kind.resource, metadata["namespace"], metadata["name"], patch, subresource=subresource)
 
     def ready_for_change(self, kind: JobKind, there: JsonObject) -> JsonObject:
         """A suspended job, whose templates may be changed."""

@@ -142,9 +142,7 @@ class LiveScenario(JobScenario):
             row.pod_sets.update(flavors={}, admitted_count=None, topology_assignment=None)
             row.refresh_from_db()
             state = {"QuotaReserved", "Admitted"}
-            row.conditions = [
-                {**each, "status": "False"} if each["type"] in state else each for each in row.conditions
-            ]
+            row.conditions = [{**each, "status": "False"} if each["type"] in state else each for each in row.conditions]
             row.quota_reserved_at = row.admitted_at = row.pods_stopped_at = None
             if row.status != WorkloadStatus.FINISHED:
                 row.status = WorkloadStatus.PENDING
@@ -169,9 +167,15 @@ class LiveScenario(JobScenario):
                 )
                 pod_set.save()
             Workload.objects.filter(pk=row.pk).update(
-                status=WorkloadStatus.ADMITTED, quota_reserved_at=START, admitted_at=START, evicted_at=None,
-                pods_stopped_at=None, cluster_queue_name=step["clusterQueue"], conditions=status["conditions"],
-                admission_check_states=status["admissionChecks"], push_sequence=F("push_sequence") + 1,
+                status=WorkloadStatus.ADMITTED,
+                quota_reserved_at=START,
+                admitted_at=START,
+                evicted_at=None,
+                pods_stopped_at=None,
+                cluster_queue_name=step["clusterQueue"],
+                conditions=status["conditions"],
+                admission_check_states=status["admissionChecks"],
+                push_sequence=F("push_sequence") + 1,
             )
 
     def _evict_rows(self, step: JsonObject) -> None:
@@ -180,7 +184,9 @@ class LiveScenario(JobScenario):
             given = {"type": "Evicted", "status": "True", "reason": step["reason"], "message": step["message"]}
             kept = [each for each in row.conditions if each["type"] != "Evicted"]
             Workload.objects.filter(pk=row.pk).update(
-                evicted_at=START, status=WorkloadStatus.EVICTED, conditions=[*kept, {**given, "lastTransitionTime": NOW}],
+                evicted_at=START,
+                status=WorkloadStatus.EVICTED,
+                conditions=[*kept, {**given, "lastTransitionTime": NOW}],
                 push_sequence=F("push_sequence") + 1,
             )
 
@@ -233,8 +239,8 @@ def _store(cluster: Cluster, obj: JsonObject) -> None:
     elif kind in ("TrainingRuntime", "ClusterTrainingRuntime", "RayCluster"):
         ClusterObject.objects.create(cluster=cluster, kind=kind, namespace=namespace, name=name, manifest=obj)
     elif kind == "Workload":
-        pod_sets = tuple(
-            PodSetSpec(each["name"], each["count"], each["template"], {}) for each in spec["podSets"]
+        pod_sets = tuple(PodSetSpec(each["name"], each["count"], each["template"], {}) for each in spec["podSets"])
+        made_spec = WorkloadSpec(
+            namespace=namespace, name=name, queue_name=spec.get("queueName", ""), pod_sets=pod_sets
         )
-        made_spec = WorkloadSpec(namespace=namespace, name=name, queue_name=spec.get("queueName", ""), pod_sets=pod_sets)
         create_workloads(cluster, [made_spec], actor="a user", now=START)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from kubernetes.client import models
 
 from clusters.client import JsonObject
+from clusters.jobs.framework.pod_set_info import PodSetInfo
+from clusters.jobs.live_job import stopped_job
 from clusters.jobs.objects import (
     AdmittedWorkload,
     CannotStart,
@@ -18,7 +21,7 @@ from clusters.jobs.objects import (
     ungated_pod,
 )
 from clusters.jobs.registry import JOB_KINDS
-from clusters.jobs.whole_objects import as_made, new_object, restore_patch, start_patch, waiting_object
+from clusters.jobs.whole_objects import add_placement, as_made, difference, new_object, waiting_object
 from gpus.vendors import VENDORS
 from scheduling.model.admission_check import PodSetUpdate
 from tests.simulated_cluster import job, pod
@@ -64,7 +67,12 @@ def started(job_source: JobSource, admitted: AdmittedWorkload) -> JsonObject:
     """What is told of a job that starts: all of ours, the changes of another's."""
     if not job_source.found_in_cluster:
         return new_object(job_source, admitted)
-    patch = start_patch(job(suspend=True), job_source, admitted)
+    there, source_kind = job(suspend=True), job_source.kind
+    infos = [PodSetInfo(each.name, each.count, node_selector=dict(each.node_labels)) for each in admitted.pod_sets]
+    add_placement(job_source, admitted, infos)
+    wanted = copy.deepcopy(there)
+    source_kind.start(wanted, infos, job_source.context)
+    patch = difference(there, wanted)
     assert patch is not None
     return patch
 
@@ -174,24 +182,21 @@ def test_names_too_long_for_a_label_are_left_out() -> None:
 
 
 def test_of_a_found_job_only_what_starts_it_changes() -> None:
-    there = job(suspend=True)
-    patch = start_patch(there, source(found=True), workload(nodes=("n1",)))
-    assert patch is not None
+    patch = started(source(found=True), workload(nodes=("n1",)))
     assert sorted(patch["spec"]) == ["suspend", "template"]
-    assert sorted(patch["spec"]["template"]["spec"]) == ["nodeSelector", "schedulingGates", "tolerations"]
+    assert sorted(patch["spec"]["template"]["spec"]) == ["nodeSelector", "schedulingGates"]
     assert patch["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
 
 
-def test_a_job_that_runs_is_not_started_again() -> None:
-    assert start_patch(job(), source(found=True), workload()) is None
-
-
 def test_a_stopped_job_gets_its_own_templates_back() -> None:
-    manifest = job(suspend=True)
-    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a", "gpu": "on"}
-    template = {**manifest["spec"]["template"], "spec": {"nodeSelector": {"zone": "a"}}}
-    patch = restore_patch(manifest, [{"name": "main", "count": 1, "template": template}], JOB_KINDS["Job"])
-    assert patch == {"spec": {"template": {"spec": {"nodeSelector": {"gpu": None}}}}, "metadata": {}}
+    there = job(suspend=True)
+    there["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a", "gpu": "on"}
+    template = {**there["spec"]["template"], "spec": {"nodeSelector": {"zone": "a"}}}
+    own = {"spec": {"podSets": [{"name": "main", "count": 1, "template": template}]}}
+    stopped = stopped_job(JOB_KINDS["Job"], there, own)
+    assert stopped is not None
+    assert stopped["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "a"}
+    assert stopped_job(JOB_KINDS["Job"], stopped, own) is None
 
 
 def test_a_pod_is_its_own_template() -> None:
@@ -278,9 +283,6 @@ class TestCompletedPods:
         )
 
     def test_of_no_others(self) -> None:
-        patch = start_patch(job(suspend=True, limits=self.LIMITS), self.made(found=True), workload(nodes=("n1",)))
-        assert patch is not None
-        assert "containers" not in patch["spec"]["template"]["spec"]
         assert self.limits(new_object(source(limits=self.LIMITS), workload(nodes=("n1",)))) == self.LIMITS
 
     def test_those_that_are_there_stay_as_they_were_made(self) -> None:
