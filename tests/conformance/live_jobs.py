@@ -56,7 +56,8 @@ class StoredCluster(ClusterClient):
         return found
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
-        assert not label_selector and not field_selector
+        assert not label_selector
+        assert not field_selector
         return Listing(tuple(self.store.list(kind.kind, namespace)), "")
 
     def patch(
