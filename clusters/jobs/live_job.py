@@ -25,6 +25,7 @@ from clusters.jobs.framework.manifest import (
     controller_of,
     dig,
     is_being_deleted,
+    labels_of,
     mapping_at,
     name_of,
     namespace_of,
@@ -35,6 +36,7 @@ from clusters.jobs.framework.pod_set_info import PodSetInfo, infos_of_workload
 from clusters.jobs.framework.pod_sets import counts_of
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL
+from clusters.jobs.registry import JOB_KINDS
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload_object import write_workload
 from queues.models import Job, Workload
@@ -100,11 +102,12 @@ class LiveJob(ManagedJob):
         return super().is_suspended() and not was_started(self.object)
 
     def is_equivalent(self, workload: JsonObject) -> bool:
-        # A prebuilt workload gets the job's own templates when it is taken over, if the sizes are the same. In one that
-        # a Kueue left, whose pods have fields that we do not know, nothing is known to differ.
+        # A manager's workload gets the job's own templates when it is taken over, as its cluster completed them. In one
+        # that a Kueue left, whose pods have fields that we do not know, nothing is known to differ.
         unknown = any(not pod_set["template"].get("spec") for pod_set in workload["spec"]["podSets"])
         half_stopped = super().is_suspended() and was_started(self.object)
-        if controller_of(workload) is None or unknown or half_stopped:
+        copied = self.taken == name_of(workload) and keys.MULTIKUEUE_ORIGIN in labels_of(workload)
+        if copied or unknown or half_stopped:
             return True
         return self._has_admitted_size(workload) if self.submitted_here else super().is_equivalent(workload)
 
@@ -118,6 +121,7 @@ class LiveJob(ManagedJob):
     def own(self, workload: JsonObject) -> None:
         if controller_of(workload) is None:
             self.taken = name_of(workload)
+            super().own(workload)
 
     def runs_as(self, workload: JsonObject) -> bool:
         if self.kind.is_suspended(self.object):
@@ -158,7 +162,10 @@ def look_at(
     context: JobContext,
     place: Place | None = None,
 ) -> Changes:
-    """One pass over a job and the rows of its workloads, with a prebuilt one that it names among them."""
+    """One pass over a job and the rows of its workloads, with a prebuilt one that it names among them.
+
+    The workloads of a job that runs as a part of another one are those of that one.
+    """
     shown = shown_job(kind, job, row, workloads)
     before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
     store = ObjectStore([shown, *before.values()])
@@ -170,7 +177,7 @@ def look_at(
     except JobError as error:
         failure = str(error)
     changes = _changes(before, store.list("Workload"))
-    if not kind.is_on_hold(shown):
+    if row is not None and not kind.is_on_hold(shown):
         changes.unheld = [each.name for each in workloads if each.on_hold]
     # The size of an elastic job that was submitted here changes once the slice of that size is admitted.
     waits = any(each.status not in (WorkloadStatus.ADMITTED, WorkloadStatus.FINISHED) for each in workloads)
@@ -252,11 +259,19 @@ def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
     shown = write_workload(workload_spec(row))
     metadata = shown["metadata"]
     metadata |= {**server_metadata(row), "finalizers": [keys.RESOURCE_IN_USE]}
-    if row.job_id is not None:
-        metadata["ownerReferences"] = [owner_reference(job, controller=True)]
+    if row.job is not None:
+        metadata["ownerReferences"] = [owner_reference(_owner(row.job, job), controller=True)]
     shown["status"] = {**workload_status(row), "conditions": [dict(each) for each in row.conditions]}
     _complete_conditions(row, shown)
     return shown
+
+
+def _owner(row: Job, job: JsonObject) -> JsonObject:
+    """The job itself, or the object of another one's row."""
+    if (row.kind, row.name) == (job["kind"], name_of(job)):
+        return job
+    metadata = {"namespace": row.namespace, "name": row.name, "uid": str(row.uid)}
+    return {"apiVersion": JOB_KINDS[row.kind].api_version, "kind": row.kind, "metadata": metadata}
 
 
 def _complete_conditions(row: Workload, shown: JsonObject) -> None:

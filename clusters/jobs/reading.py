@@ -7,7 +7,7 @@ that would; its pod sets are those of the kind.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
@@ -20,6 +20,7 @@ from clusters.jobs.registry import KINDS
 from queues.manifests import kueue_keys as keys
 from queues.manifests.bounds import MAX_REPLICAS
 from queues.manifests.job import JobManifest, WorkloadsPer, job_manifest, read_head, read_queue_name
+from queues.manifests.job_workloads import JobReader
 from queues.manifests.pod_group import PodGroupMember, read_pod_group
 from queues.manifests.pod_rules import check_pod_rules
 from queues.manifests.pod_template import read_pod_template
@@ -54,18 +55,24 @@ def context_of(objects: Objects) -> JobContext:
 NO_CLUSTER: Final = context_of(ObjectStore())
 
 
-def reader_of(kind: JobKind) -> Callable[[FieldReader, Objects | None], JobManifest]:
+def reader_of(kind: JobKind) -> JobReader:
     """The reader of a kind's manifests; `objects` are those of the cluster that it may refer to."""
-    return lambda top, objects: _Reading(kind, top, context_of(objects) if objects else NO_CLUSTER).read()
+
+    def read(top: FieldReader, objects: Objects | None, *, found_in_cluster: bool = False) -> JobManifest:
+        context = context_of(objects) if objects else NO_CLUSTER
+        return _Reading(kind, top, context, found_in_cluster=found_in_cluster).read()
+
+    return read
 
 
 class _Reading:
     """One manifest. Every mistake is noted in its report."""
 
-    def __init__(self, kind: JobKind, top: FieldReader, context: JobContext) -> None:
+    def __init__(self, kind: JobKind, top: FieldReader, context: JobContext, *, found_in_cluster: bool) -> None:
         self._kind = kind
         self._top = top
         self._context = context
+        self._found_in_cluster = found_in_cluster
         self._mistakes = len(top.report.errors)
 
     def read(self) -> JobManifest:
@@ -129,7 +136,8 @@ class _Reading:
             return ()
         self._check_templates(content)
         try:
-            kind.fill_in(content)
+            if not self._found_in_cluster:
+                kind.fill_in(content)
             kind.complete(content, self._context)
             for error in [*kind.check_schema(content), *kind.check_create(copy.deepcopy(content), self._context)]:
                 rule, remedy = error.detail or "Duplicate value", _REMEDIES[error.type]
@@ -189,7 +197,9 @@ class _Reading:
     def _pod_set(self, path: str, pod_set: JsonObject, own: JsonObject | None, *, runnable: bool) -> PodSetSpec:
         template = _with_own_metadata(pod_set["template"], own)
         place = self._top.at(path) if path else self._top.path
-        read = read_pod_template(FieldReader(self._top.report, place, template), runnable=runnable)
+        fields = FieldReader(self._top.report, place, template)
+        # As in Kueue, the workload of a job in the cluster whose pods will be refused waits as Misconfigured.
+        read = read_pod_template(fields, runnable=runnable, limits_hold=not self._found_in_cluster)
         return PodSetSpec(
             pod_set["name"],
             pod_set["count"],

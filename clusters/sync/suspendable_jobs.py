@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +23,13 @@ from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of
-from clusters.jobs.framework.job_kind import JobKind
-from clusters.jobs.framework.manifest import annotations_of, is_being_deleted, name_of
+from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.manifest import annotations_of, controller_of, is_being_deleted, name_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import Changes, look_at
-from clusters.jobs.registry import ending_of
+from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
+from clusters.jobs.whole_objects import difference
 from clusters.sync.jobs import JobSync, key_of
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
@@ -67,11 +69,12 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A job that the controller looks at, with its rows."""
+    """A job that the controller looks at, with its rows; those of the job that it is a part of, if it is one."""
 
     job: JsonObject
     row: Job | None
     workloads: Sequence[Workload]
+    is_part: bool = False
 
 
 @dataclass(slots=True)
@@ -153,20 +156,48 @@ class SuspendableJobSync(JobSync):
         for job in jobs:
             self._waiting.pop(str(job["metadata"]["uid"]), None)
         pairs: list[tuple[JsonObject, Job | None]] = []
+        others: list[JsonObject] = []
         for job in jobs:
             row = rows.get(key_of(job))
             taken = job if row is not None else self._try(job, partial(self._to_take, job))
             if taken is not None:
                 pairs.append((taken, row))
+            else:
+                others.append(job)
         ended = [row.pk for job, row in pairs if row is not None and self._kind.outcome(job).finished]
         workloads = self._workloads([row for _, row in pairs if row is not None], ended)
         prebuilt = self._prebuilt([job for job, _ in pairs])
-        looks = []
+        looks = self._parts(others)
         for job, row in pairs:
             own = list(workloads.get(row.pk, ())) if row is not None else []
             named = prebuilt.get((key_of(job)[0], prebuilt_workload_of(job)))
             looks.append(_Look(job, row, [*own, *([named] if named is not None else [])]))
         return looks
+
+    def _parts(self, jobs: Iterable[JsonObject]) -> list[_Look]:
+        """Jobs that run as a part of another one: they may run only while that one is admitted."""
+        wholes: dict[tuple[str, str, str], list[JsonObject]] = defaultdict(list)
+        for job in jobs:
+            kind = JOB_KINDS.get((controller_of(job) or {}).get("kind", ""))
+            if kind is None or kind.stopping is not Stopping.SUSPEND or not kind.has_workload:
+                continue
+            if not self._kind.is_suspended(job) and not self._kind.outcome(job).finished:
+                wholes[kind.kind, key_of(job)[0], (controller_of(job) or {})["name"]].append(job)
+        if not wholes or self._cluster.is_mirrored:
+            return []
+        rows = Job.objects.filter(
+            cluster=self._cluster,
+            kind__in={kind for kind, _, _ in wholes},
+            name__in={name for _, _, name in wholes},
+            managed=True,
+        ).defer("manifest")
+        found = {(row.kind, row.namespace, row.name): row for row in rows}
+        workloads = self._workloads([row for key, row in found.items() if key in wholes], [])
+        return [
+            _Look(job, None, workloads.get(row.pk, ()), is_part=True)
+            for key, row in found.items()
+            for job in wholes.get(key, ())
+        ]
 
     def _workloads(self, rows: Sequence[Job], ended: Sequence[int]) -> dict[int, list[Workload]]:
         """The workloads of jobs; of those that have ended, such as have not."""
@@ -198,16 +229,35 @@ class SuspendableJobSync(JobSync):
             changes = self._pass(look, context)
             if changes is None:
                 continue
+            if look.is_part:
+                self._suspend(look.job, changes)
+                continue
             news.note(look, changes)
             stored = self._try(look.job, partial(self._store, look, changes))
             if stored:
                 again.append(look.job)
+            elif all(each.status == WorkloadStatus.FINISHED or each.job_id is None for each in look.workloads):
+                self._suspend(look.job, changes)
             if look.row is None and changes.failure:
                 self._wait(look.job)
             elif stored is not None:
                 self._forget(look.job)
         self._store_news(news)
         return again
+
+    def _suspend(self, job: JsonObject, changes: Changes) -> None:
+        """Suspends a job of which no row tells the push: a part of another job, or one that gets no workload."""
+        wanted = changes.job
+        if wanted is None or self._cluster.kueue_is_alive:
+            return
+        if self._kind.is_suspended(job) or not self._kind.is_suspended(wanted):
+            return
+        suspended = copy.deepcopy(job)
+        self._kind.suspend(suspended)
+        try:
+            self._client.patch(self._kind.resource, *key_of(job), difference(job, suspended) or {})
+        except ClusterError as error:  # it changed meanwhile, and is looked at again, or at the next list
+            self._note(job, error)
 
     def _store_news(self, news: _News) -> None:
         """Stores what is the same for many jobs at once."""
@@ -331,6 +381,10 @@ class SuspendableJobSync(JobSync):
             annotations = {**spec.annotations, **{key: value for key, value in slices.items() if value}}
             queue = changes.created["spec"].get("queueName") or ""
             spec = replace(spec, name=name, queue_name=queue, annotations=annotations)
+        else:
+            (prebuilt,) = [each for each in look.workloads if each.name == changes.taken]
+            if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
+                spec = replace(spec, pod_sets=pod_set_specs(prebuilt))
         create_workloads(
             self._cluster, [replace(spec, job=job)], actor=_ACTOR, now=self._now, limited=False,
             submitted_by=submitter_of(self._cluster.name, look.job),

@@ -176,5 +176,6 @@ def _copied_annotations(top: FieldReader, meta: ObjectMeta) -> dict[str, str]:
     return {
         key: value
         for key, value in meta.annotations.items()
-        if key in keys.COPIED_TO_WORKLOAD or key.startswith(keys.PROVISIONING_PREFIX)
+        if (key in keys.COPIED_TO_WORKLOAD or key.startswith(keys.PROVISIONING_PREFIX))
+        and (key != keys.ELASTIC_JOB or value == "true")
     }

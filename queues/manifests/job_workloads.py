@@ -3,7 +3,7 @@
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -26,7 +26,14 @@ class ClusterObjects(Protocol):
     def list(self, kind: str, namespace: str = "") -> list[dict[str, Any]]: ...
 
 
-JobReader = Callable[[FieldReader, ClusterObjects | None], JobManifest]
+class JobReader(Protocol):
+    """Reads the manifest of a job of one kind; `found_in_cluster`: the API server has let it in as it is."""
+
+    def __call__(
+        self, top: FieldReader, objects: ClusterObjects | None, *, found_in_cluster: bool = False
+    ) -> JobManifest: ...
+
+
 _TEMPLATE_HASH_LENGTH = 10
 _POD_HASH_LENGTH = 5
 
@@ -149,7 +156,7 @@ def workload_specs(
     if kind == "Workload" and api_version in _WORKLOAD_VERSIONS:
         specs = [read_workload(top, str(api_version).rpartition("/")[2])]
     elif reader := JOB_READERS.get((str(api_version), str(kind))):
-        job = reader(top, objects)
+        job = reader(top, objects, found_in_cluster=found_in_cluster)
         name = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
         is_kueue = bool(job.workload_priority_class or job.hinted_priority_class)
         uid = uuid.UUID(job.uid) if found_in_cluster else None

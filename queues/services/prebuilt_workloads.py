@@ -55,9 +55,11 @@ def take_over(
     templates = {pod_set.name: pod_set.template for pod_set in spec.pod_sets}
     for name, template in templates.items():
         PodSet.objects.filter(workload=row, name=name).update(template=template)
-    Workload.objects.filter(pk=row.pk).update(job_id=job_id, push_sequence=F("push_sequence") + 1, updated_at=now)
     job = spec.job
     assert job is not None  # it is the job's
+    labels = {**row.labels, **({} if job.kind == POD_GROUP else {keys.JOB_UID: str(job.uid)})}
+    rows = Workload.objects.filter(pk=row.pk)
+    rows.update(job_id=job_id, labels=labels, push_sequence=F("push_sequence") + 1, updated_at=now)
     log_event(row, "OwnerReferencesAdded", f"Owner reference added for {job.kind} {job.name}", actor=actor, now=now)
     return row, spec
 

@@ -11,17 +11,19 @@ from django.db.models import F
 
 from accounts.models import Cluster, ClusterMode, Namespace
 from clusters.client import ClusterClient, JsonObject, Kind, Listing, WatchEvent
-from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of
+from clusters.jobs.framework.conditions import is_admitted
+from clusters.jobs.framework.manifest import annotations_of, controller_of, labels_of, name_of, namespace_of
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.scenario import NOW, JobScenario, admit
 from clusters.push.sweep import PushReport, _Sweep
 from clusters.sync.suspendable_jobs import SuspendableJobSync
-from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from queues.manifests.workload_object import read_workload
 from queues.models import (
     AdmissionCheck,
     ClusterObject,
     ClusterQueue,
+    Job,
     LocalQueue,
     PriorityClass,
     ResourceFlavor,
@@ -31,7 +33,8 @@ from queues.models import (
 from queues.services.job_changes import remove_workloads
 from queues.services.submission import create_workloads
 from queues.services.workload_objects import workload_manifest
-from queues.services.workloads import record_stopped
+from queues.services.workloads import delete_workloads, record_stopped
+from scheduling.manifest import FieldReader, ValidationReport
 from scheduling.manifest.merge_patch import merge_patch
 from scheduling.model.vocabulary import WorkloadStatus
 
@@ -79,8 +82,12 @@ class LiveScenario(JobScenario):
         self.cluster = Cluster.objects.create(
             name="live", mode=ClusterMode.SCHEDULE, configuration=_configuration(scenario.get("config") or {})
         )
-        for obj in scenario.get("cluster") or ():
+        objects: list[JsonObject] = list(scenario.get("cluster") or ())
+        for obj in objects:
             _store(self.cluster, obj)
+        for obj in objects:
+            if obj["kind"] == "Workload":
+                _store_workload(self.cluster, obj)
 
     def live(self) -> list[JsonObject]:
         """What there is after its creation and after each step."""
@@ -140,15 +147,20 @@ class LiveScenario(JobScenario):
             if obj is not None and (not self.kind.is_suspended(obj) or self.kind.is_active(obj)):
                 continue
             record_stopped(self.cluster, [(row.namespace, row.name)], now=START)
-            row.pod_sets.update(flavors={}, admitted_count=None, topology_assignment=None)
-            row.refresh_from_db()
-            state = {"QuotaReserved", "Admitted"}
-            row.conditions = [{**each, "status": "False"} if each["type"] in state else each for each in row.conditions]
-            row.quota_reserved_at = row.admitted_at = row.pods_stopped_at = None
-            if row.status != WorkloadStatus.FINISHED:
-                row.status = WorkloadStatus.PENDING
-            row.push_sequence += 1
-            row.save()
+            self._release(row)
+        for row in holding.filter(evicted_at=None).exclude(on_hold=""):
+            self._release(row)
+
+    def _release(self, row: Workload) -> None:
+        row.pod_sets.update(flavors={}, admitted_count=None, topology_assignment=None)
+        row.refresh_from_db()
+        state = {"QuotaReserved", "Admitted"}
+        row.conditions = [{**each, "status": "False"} if each["type"] in state else each for each in row.conditions]
+        row.quota_reserved_at = row.admitted_at = row.pods_stopped_at = None
+        if row.status != WorkloadStatus.FINISHED:
+            row.status = WorkloadStatus.PENDING
+        row.push_sequence += 1
+        row.save()
 
     # What a scenario does
 
@@ -193,7 +205,10 @@ class LiveScenario(JobScenario):
 
     def _delete_rows(self, step: JsonObject) -> None:
         rows = Workload.objects.filter(cluster=self.cluster).order_by("pk")
+        rows.filter(job__isnull=False).exclude(job__name=self.key[2]).delete()  # no controller of others keeps theirs
+        finished = [(row.namespace, row.name) for row in rows if row.status == WorkloadStatus.FINISHED]
         remove_workloads(self.cluster, list(rows), actor="a user", now=START)
+        delete_workloads(self.cluster, finished, actor="a user", now=START)
 
     def _now(self, op: str) -> JsonObject:
         obj = self.store.get(*self.key)
@@ -239,9 +254,25 @@ def _store(cluster: Cluster, obj: JsonObject) -> None:
         PriorityClass.objects.create(**made, value=obj["value"], global_default=bool(obj.get("globalDefault")))
     elif kind in ("TrainingRuntime", "ClusterTrainingRuntime", "RayCluster"):
         ClusterObject.objects.create(cluster=cluster, kind=kind, namespace=namespace, name=name, manifest=obj)
-    elif kind == "Workload":
-        pod_sets = tuple(PodSetSpec(each["name"], each["count"], each["template"], {}) for each in spec["podSets"])
-        made_spec = WorkloadSpec(
-            namespace=namespace, name=name, queue_name=spec.get("queueName", ""), pod_sets=pod_sets
+    elif kind in JOB_KINDS:
+        made |= {"namespace": namespace, "uid": obj["metadata"]["uid"], "found_in_cluster": True}
+        Job.objects.create(**made, kind=kind, manifest=obj, labels=labels_of(obj), annotations=annotations_of(obj))
+
+
+def _store_workload(cluster: Cluster, obj: JsonObject) -> None:
+    """A row for a Workload, with the owner and the admission that the object says."""
+    spec = read_workload(FieldReader(ValidationReport(), "", obj), "v1beta2")
+    create_workloads(cluster, [spec], actor="a user", now=START)
+    rows = Workload.objects.filter(cluster=cluster, namespace=spec.namespace, name=spec.name)
+    rows.update(priority=spec.priority or 0, priority_class_kind="", priority_class_name="", priority_class_group="")
+    owner = controller_of(obj)
+    if owner is not None:
+        rows.update(job=Job.objects.get(cluster=cluster, kind=owner["kind"], name=owner["name"]))
+    if is_admitted(obj):
+        rows.update(
+            status=WorkloadStatus.ADMITTED,
+            quota_reserved_at=START,
+            admitted_at=START,
+            conditions=obj["status"]["conditions"],
+            push_sequence=0,
         )
-        create_workloads(cluster, [made_spec], actor="a user", now=START)

@@ -215,6 +215,13 @@ def cpu_job(pods: int, **spec: Any) -> JsonObject:
     return queued(job("train", parallelism=pods, completions=1000, run_seconds=1000, **spec))
 
 
+def completed_template() -> JsonObject:
+    """The pods of such a job as the API server completes them: a prebuilt workload must have the same."""
+    template: JsonObject = cpu_job(1)["spec"]["template"]
+    template["spec"]["containers"][0]["imagePullPolicy"] = "IfNotPresent"
+    return template
+
+
 def size(pods: int) -> JsonObject:
     return {"spec": {"parallelism": pods}}
 
@@ -284,7 +291,7 @@ def test_an_admitted_job_that_another_suspends_is_started_again(found: System, s
 
 
 def test_a_job_takes_over_the_prebuilt_workload_that_it_names(found: System) -> None:
-    spec = PodSetSpec("main", 2, cpu_job(2)["spec"]["template"], {"cpu": 1000})
+    spec = PodSetSpec("main", 2, completed_template(), {"cpu": 1000})
     create_workloads(found.cluster, [WorkloadSpec("team", "mine", "queue", (spec,))], actor="kubectl in the cluster")
     manifest = cpu_job(2, suspend=True)
     manifest["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"
@@ -301,7 +308,7 @@ def test_a_job_waits_for_the_prebuilt_workload_that_it_names(found: System) -> N
     found.client.create(JOBS, manifest)
     found.watcher.resync()
     assert not Workload.objects.exists()
-    spec = PodSetSpec("main", 2, cpu_job(2)["spec"]["template"], {"cpu": 1000})
+    spec = PodSetSpec("main", 2, completed_template(), {"cpu": 1000})
     create_workloads(found.cluster, [WorkloadSpec("team", "mine", "queue", (spec,))], actor="kubectl in the cluster")
     found.advance(2)
     found.watcher.tick()
@@ -310,7 +317,7 @@ def test_a_job_waits_for_the_prebuilt_workload_that_it_names(found: System) -> N
 
 def test_a_job_in_the_cluster_takes_no_workload_that_a_user_submitted_here(found: System) -> None:
     make_user("researcher")
-    spec = PodSetSpec("main", 2, cpu_job(2)["spec"]["template"], {"cpu": 1000})
+    spec = PodSetSpec("main", 2, completed_template(), {"cpu": 1000})
     mine = WorkloadSpec("team", "mine", "queue", (spec,))
     create_workloads(found.cluster, [mine], actor="researcher", submitted_by="researcher")
     manifest = cpu_job(2, suspend=True)
@@ -350,3 +357,52 @@ def charged(system: System) -> int:
     (row,) = Workload.objects.filter(quota_reserved_at__isnull=False).exclude(status="Finished")
     (pod_set,) = row.pod_sets.all()
     return int((pod_set.admitted_count or 0) - pod_set.reclaimable_count)
+
+
+def prebuilt(manifest: JsonObject) -> JsonObject:
+    labels = {**manifest["metadata"]["labels"], "kueue.x-k8s.io/prebuilt-workload-name": "mine"}
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": labels}}
+
+
+def test_a_prebuilt_workload_with_other_pods_than_its_job_ends_out_of_sync(found: System) -> None:
+    spec = PodSetSpec("main", 3, completed_template(), {"cpu": 1000})
+    create_workloads(found.cluster, [WorkloadSpec("team", "mine", "queue", (spec,))], actor="kubectl in the cluster")
+    found.client.create(JOBS, prebuilt(cpu_job(2, suspend=True)))
+    found.watcher.resync()
+    row = found.workload()
+    assert (row.status, row.reason, row.job is not None) == ("Finished", "OutOfSync", True)
+    assert [pod_set.count for pod_set in row.pod_sets.all()] == [3]
+    found.client.patch(JOBS, "team", "train", {"spec": {"suspend": False}})
+    for _ in range(2):
+        found.turn()
+    assert (live(found)["spec"]["suspend"], running(found)) == (True, 0)
+
+
+def test_a_job_that_runs_and_gets_no_workload_is_suspended(found: System) -> None:
+    found.client.create(JOBS, prebuilt(cpu_job(2)))
+    found.watcher.resync()
+    assert (Workload.objects.exists(), live(found)["spec"]["suspend"]) == (False, True)
+
+
+@pytest.mark.parametrize("admitted", [False, True])
+def test_a_part_of_another_job_runs_only_while_that_one_is_admitted(found: System, admitted: bool) -> None:
+    found.client.create(JOBS, cpu_job(2 if admitted else 101, suspend=True))
+    for _ in range(2):
+        found.turn()
+    whole = live(found)
+    part = cpu_job(1)
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": whole["metadata"]["uid"]}
+    part["metadata"] = {"name": "part", "namespace": "team", "ownerReferences": [{**reference, "controller": True}]}
+    found.client.create(JOBS, part)
+    found.watcher.resync()
+    there = found.client.get(JOBS, "team", "part")
+    assert there is not None
+    assert (Workload.objects.count(), there["spec"].get("suspend", False)) == (1, not admitted)
+
+
+def test_a_found_job_that_asks_for_more_than_its_limits_waits_with_a_workload(found: System) -> None:
+    manifest = cpu_job(1, suspend=True, limits={"cpu": "500m"})
+    found.client.create(JOBS, manifest)
+    found.watcher.resync()
+    found.engine.run()
+    assert (found.workload().status, found.workload().quota_reserved_at) == ("Pending", None)
