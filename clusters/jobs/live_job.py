@@ -188,7 +188,7 @@ def look_at(
 
 
 def _written(job: JsonObject) -> tuple[Any, Any]:
-    """What a pass writes of a job."""
+    """The parts of a job that a pass writes."""
     return job.get("spec"), annotations_of(job)
 
 
@@ -206,7 +206,7 @@ def was_started(job: Mapping[str, Any]) -> bool:
 
 
 def values_of(value: Any, key: str) -> Iterator[Any]:
-    """What stands under a key, at any depth."""
+    """Yield the values under a key, at any depth."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             if name == key:

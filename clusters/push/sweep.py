@@ -72,13 +72,13 @@ from clusters.push.desired_state import (
     with_jobs,
 )
 from clusters.push.installation import pushes_alone
+from clusters.push.jobs.pushed_objects import PushedObjects, is_job_of
+from clusters.push.jobs.set_pods import SetPods
+from clusters.push.jobs.suspendable_jobs import NotYet, SuspendableJobs
 from clusters.push.kueue_objects.serving import serve
 from clusters.push.kueues_lease import keeps_kueue_waiting
 from clusters.push.provisioning import ProvisioningRequests
-from clusters.push.pushed_objects import PushedObjects, is_job_of
-from clusters.push.set_pods import SetPods
 from clusters.push.stray_pods import fail_stray_pods
-from clusters.push.suspendable_jobs import NotYet, SuspendableJobs
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.manifests.pod_group import POD_GROUP

@@ -33,7 +33,7 @@ from clusters.push.desired_state import (
     runs,
     runs_elsewhere,
 )
-from clusters.push.pushed_objects import PushedObjects
+from clusters.push.jobs.pushed_objects import PushedObjects
 from queues.models import Workload
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 

@@ -27,8 +27,7 @@ class PushedObjects:
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
 
     def look_up(self, counts: Counter[str]) -> None:
-        """Of kinds of which many are asked for, one list costs less than a request for each. A few are requested one by
-        one later."""
+        """List the kinds of which many objects are asked for: that costs less than a request for each."""
         self._listed = {}
         for kind, count in counts.items():
             if kind in JOB_KINDS and count >= _LIST_FROM:
