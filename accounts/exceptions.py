@@ -36,7 +36,7 @@ class Conflict(KueuewebError):
 
 
 class AlreadyExists(Conflict):
-    """An object of that kind and name is there already."""
+    """An object of that kind and name exists already."""
 
     reason = "AlreadyExists"
 
@@ -107,6 +107,6 @@ class HostileManifest(ManifestErrors):
 
 
 class ManifestTooLarge(HostileManifest):
-    """More bytes than one call may have."""
+    """The manifest has more bytes than one call may have."""
 
     reason = "TooLarge"

@@ -14,7 +14,7 @@ class PriceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class 
 
 @admin.register(UsageRecord)
 class UsageRecordAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # as above
-    """To look at: the database writes them."""
+    """A read-only page: the database writes usage records."""
 
     list_display = ("namespace", "workload_name", "cluster_queue", "submitted_by", "started_at", "ended_at", "outcome")
     list_filter = ("cluster", "outcome")

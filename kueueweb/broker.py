@@ -23,6 +23,6 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Redis, by such channels."""
+    """Redis with such channels."""
 
     Channel = Channel

@@ -45,7 +45,7 @@ class Heartbeat(bootsteps.StartStopStep):
         self._timer = parent.timer.call_repeatedly(HEARTBEAT_SECONDS, touch_heartbeat, (role,))
 
     def stop(self, parent: Any) -> None:
-        """End with it."""
+        """Stop with the worker."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -82,7 +82,7 @@ def number(name: str, default: float, minimum: float = 0.0) -> float:
 
 
 def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
-    """One of a few words."""
+    """Read one of a few words."""
     value = text(name, default)
     if value not in choices:
         raise _bad(name, value, "one of " + ", ".join(choices))

@@ -14,7 +14,7 @@ _RETENTION = timedelta(days=90)
 
 @shared_task(name="notifications.tasks.notify")
 def notify() -> None:
-    """Find what users want to be told, and send it."""
+    """Find occurrences for the rules of users, and send notifications."""
     for cluster in Cluster.objects.order_by("pk"):
         gather(cluster, timezone.now())
     deliver(timezone.now())

@@ -57,7 +57,7 @@ class Field:
     """The annotation that says it in a manifest, for what Kueue has no field for."""
     required: bool = False
     always: bool = False
-    """A manifest says it even where it is the default."""
+    """Write the field to manifests even if it has its default."""
     frozen: bool | Callable[[Any, Any], bool] = False
     """Whether it stays as it was made, or whether (old, new) is a change that is refused."""
     help: str = ""

@@ -66,7 +66,7 @@ def _join(together: str) -> None:
 
 
 def join_left_behind() -> None:
-    """Write the lines of requests that died before they did."""
+    """Write the lines of requests whose process died before they did."""
     with connection.cursor() as cursor:
         cursor.execute(_LEFT_BEHIND, [LEFT_BEHIND_SECONDS])
         left = [row[0] for row in cursor.fetchall()]

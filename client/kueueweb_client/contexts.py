@@ -40,7 +40,7 @@ class Contexts:
         return Contexts(name, {**self.contexts, name: context})
 
     def without(self, name: str) -> Contexts:
-        """These without one."""
+        """Return the contexts without one."""
         left = {key: value for key, value in self.contexts.items() if key != name}
         return Contexts("" if self.current == name else self.current, left)
 

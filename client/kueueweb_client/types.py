@@ -49,7 +49,7 @@ class WorkloadDetail(Workload):
     devices: list[Object]
     push_error: str
     resource_version: str
-    """Another one after every change."""
+    """A version that every change replaces."""
 
 
 class Event(TypedDict):

@@ -36,7 +36,7 @@ _POD_COLUMNS: Final = (
 
 
 class PlacedNodeSerializer(shapes.NodeSerializer):
-    """A node and what is asked of it."""
+    """A node and the requests of its pods."""
 
     requested = serializers.DictField(
         child=serializers.CharField(),

@@ -1,4 +1,4 @@
-"""The pods of a workload, and what they print."""
+"""The pods of a workload, and their logs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ class Check(StrEnum):
     TOLD = "told"
     """The cluster has been told every decision, and no later one."""
     ENDING = "ending"
-    """A workload whose job and pods are gone has ended."""
+    """A workload whose job and pods are deleted has ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def reader_of(kind: JobKind) -> JobReader:
 
 
 class _Reading:
-    """One manifest. Every mistake is noted in its report."""
+    """A manifest that is being read. Every mistake is noted in its report."""
 
     def __init__(self, kind: JobKind, top: FieldReader, context: JobContext, *, found_in_cluster: bool) -> None:
         self._kind = kind

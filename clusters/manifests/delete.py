@@ -58,7 +58,7 @@ def delete_manifest(
 def _delete(
     cluster: Cluster, kind: ManifestKind, namespace: str, name: str, access: Access, precondition: Precondition | None
 ) -> str | None:
-    """None where there is no such object."""
+    """Delete an object; None if it does not exist."""
     if kind.name in CONFIGURATION_KINDS:
         require_below(access, cluster, [(kind.name, namespace, name)])
         return delete_object(cluster, kind.name, name, namespace, actor=access.username, precondition=precondition)

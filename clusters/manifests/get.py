@@ -130,7 +130,7 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Never write an alias: we don't read them either."""
+        """Return True: no alias is written, because none is read."""
         return True
 
 

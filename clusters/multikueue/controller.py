@@ -205,7 +205,7 @@ class _Pass:
 
     @staticmethod
     def _shares_job(case: Case) -> bool:
-        """Whether other workloads of its job go on."""
+        """Return whether the job has other workloads that continue."""
         job = case.workload.job
         others = Workload.objects.filter(job=job, quota_reserved_at__isnull=False).exclude(pk=case.workload.pk)
         return job is not None and others.exclude(status=WorkloadStatus.FINISHED).exists()
@@ -268,7 +268,7 @@ class _Pass:
                 self._complain(case, name, task.error)
 
     def _complain(self, case: Case, worker: str, error: str) -> None:
-        """A check that waits says for what."""
+        """Write the error into the message of the waiting check."""
         if error and case.state is AdmissionCheckStatus.PENDING and case.message != (text := f'"{worker}": {error}'):
             self._answer(case, Answer(AdmissionCheckStatus.PENDING, text), None)
 

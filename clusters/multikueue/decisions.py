@@ -146,7 +146,7 @@ def _run(verdict: Verdict, winner: str, local: Local, workers: Workers) -> Verdi
 
 
 def _miss(verdict: Verdict, workers: Workers, settings: Settings, now: datetime) -> Verdict:
-    """It runs, and no worker within reach says so."""
+    """Decide for a running workload that no reachable worker knows."""
     cluster = verdict.dispatch.cluster
     if cluster in workers.copies:
         drifted = cluster in verdict.remove

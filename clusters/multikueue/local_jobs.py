@@ -62,7 +62,7 @@ class LocalJobs:
                 _log.warning("The status of %s can't be copied from its worker: %s", case.key, error)
 
     def _copy(self, kind: JobKind, remote: JsonObject) -> bool:
-        """Whether both say the same now."""
+        """Copy the status; return whether both jobs have the same status now."""
         namespace, name = remote["metadata"]["namespace"], remote["metadata"]["name"]
         here = self._client.get(kind.resource, namespace, name)
         if here is None or _must_wait(kind, here, remote):

@@ -52,7 +52,7 @@ class Case:
 
     @property
     def wants(self) -> bool:
-        """Whether it is to run in a worker."""
+        """Whether the workload is to run in a worker."""
         row = self.workload
         holds = row.quota_reserved_at is not None and row.evicted_at is None and row.deletion_requested_at is None
         return holds and row.status != WorkloadStatus.FINISHED and row.ending is None
@@ -129,7 +129,7 @@ def _case(row: Workload, check: str, states: Mapping[str, Mapping[str, Any]]) ->
 
 
 def read_dispatch(row: Workload) -> Dispatch:
-    """Where it was sent since it holds quota."""
+    """Read the workers to which the workload was sent since it holds quota."""
     stored, reserved_at = row.multikueue, _text(row.quota_reserved_at)
     if stored.get("reservedAt") != reserved_at and not stored.get("cluster"):
         return Dispatch(reserved_at)

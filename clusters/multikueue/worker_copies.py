@@ -55,7 +55,7 @@ class Copy:
         return (kind, name) if name else next(((each["kind"], each["name"]) for each in owners), ("", ""))
 
     def since(self, condition: str) -> str:
-        """Since when the condition holds; "" where it does not."""
+        """Return the time since which the condition holds; "" if it does not."""
         found = self._condition(condition)
         return str(found.get("lastTransitionTime") or "0") if found.get("status") == "True" else ""
 

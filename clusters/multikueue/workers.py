@@ -215,7 +215,7 @@ class Workers:
             return worker
 
     def forget(self, names: Sequence[str]) -> None:
-        """Keep only these."""
+        """Keep only these workers."""
         with self._lock:
             self._known = {name: worker for name, worker in self._known.items() if name in names}
 

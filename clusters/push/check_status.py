@@ -19,7 +19,7 @@ _BAD: Final = "bad parameters reference"
 
 
 def admission_check_statuses(cluster: Cluster, rows: Sequence[AdmissionCheck]) -> list[Status]:
-    """The statuses of checks, empty for those of others."""
+    """Return the statuses of checks; empty for checks of other controllers."""
     configs = set(ProvisioningRequestConfig.objects.filter(cluster=cluster).values_list("name", flat=True))
     return [_status(row, configs) if row.controller_name == PROVISIONING else {} for row in rows]
 

@@ -48,7 +48,7 @@ class Regarding:
 
 @dataclass(slots=True)
 class _Series:
-    """An event that is there, and how often it came."""
+    """An event in the cluster, and its count."""
 
     name: str
     count: int
@@ -56,7 +56,7 @@ class _Series:
 
 @dataclass(slots=True)
 class _Similar:
-    """The messages that came with one reason."""
+    """The messages of events with the same reason."""
 
     since: datetime
     messages: set[str] = field(default_factory=set)

@@ -15,9 +15,9 @@ class Step(Enum):
 
     NOTHING = "nothing"
     FOLLOW = "follow"
-    """The row becomes what the object says."""
+    """The row is set to the object's content."""
     TELL = "tell"
-    """The object becomes what the row says."""
+    """The object is set to the row's content."""
 
 
 @dataclass(frozen=True, slots=True)

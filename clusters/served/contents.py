@@ -17,7 +17,7 @@ from queues.models import ServedObject
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ValidationReport
 
 FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
-"""Kueue's: what has it stays until nothing uses it."""
+"""Kueue's finalizer: an object with it stays until nothing uses it."""
 WITH_FINALIZER: Final = frozenset({"ClusterQueue", "ResourceFlavor", "AdmissionCheck", "Topology"})
 _SERVERS: Final = ("status", "apiVersion", "kind", "metadata")
 _MAX_WRITER: Final = 150
@@ -51,7 +51,7 @@ def note(entry: ServedObject, read: Read) -> None:
 
 
 def note_absence(entry: ServedObject, at: datetime) -> None:
-    """There is no such object any more."""
+    """Note that the object does not exist any more."""
     entry.uid, entry.resource_version, entry.content = "", "", ABSENT
     entry.deleting, entry.held, entry.status, entry.edited_at, entry.edited_by = False, False, {}, at, ""
 
@@ -83,7 +83,7 @@ def read_object(kind: Kind, obj: JsonObject, version: str) -> Read:
 
 
 def content_of(kind: Kind, spec: KindSpec) -> str:
-    """The same for specs that say the same."""
+    """Return a digest that equal specs share."""
     return digest(kind.write(spec))
 
 

@@ -23,7 +23,7 @@ def row_version(model: Any) -> Func:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: its version, and what it says."""
+    """A row: its version and its content."""
 
     row: Any
     version: int
@@ -31,7 +31,7 @@ class Row:
 
 
 def read_rows(cluster: Cluster, kind: Kind, keys: Collection[str]) -> dict[str, Row]:
-    """The rows of these keys."""
+    """Read the rows of these keys."""
     names = {key.rpartition("/")[2] for key in keys}
     rows = objects(cluster, kind).filter(name__in=names).annotate(row_version=row_version(kind.model))
     found = {(row.key if kind.namespaced else row.name): row for row in rows}

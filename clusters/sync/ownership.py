@@ -9,7 +9,7 @@ from clusters.client import JsonObject
 from clusters.jobs.objects import POD_SET_LABEL
 
 _MAX_DEPTH = 10
-"""Owners above one another, as Kueue bounds them."""
+"""The depth of owners above one another, as Kueue bounds it."""
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
@@ -22,7 +22,7 @@ class Ownership:
         self._pod_sets: dict[str, tuple[str, ...]] = {}
 
     def note_jobs(self, jobs: Iterable[JsonObject]) -> None:
-        """Notes which jobs are parts of others."""
+        """Note which jobs are parts of other jobs."""
         for job in jobs:
             controller = controller_uid(job)
             if controller:

@@ -104,7 +104,7 @@ class _Known:
     running: bool
     ready: bool
     readiness: JsonObject
-    """Its PodsReady condition, if it has one."""
+    """The pod's PodsReady condition, if it has one."""
     job_kind: str
 
     @property

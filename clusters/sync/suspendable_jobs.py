@@ -109,7 +109,7 @@ class SuspendableJobSync(JobSync):
         super().__init__(cluster, kind, client)
         self._waiting: dict[str, _Waiting] = {}
         self._waited: dict[str, float] = {}
-        """uid -> how long it was waited for last."""
+        """uid -> time at which the object was last waited for."""
         self._seconds = 0.0
 
     def tick(self, now: float) -> None:
@@ -221,7 +221,7 @@ class SuspendableJobSync(JobSync):
         return {(row.namespace, row.name): row for row in found if (row.namespace, row.name) in wanted}
 
     def _look_at(self, looks: Sequence[_Look]) -> list[JsonObject]:
-        """One pass over each; the jobs whose rows it changed."""
+        """Run a pass over each job; return the jobs whose rows it changed."""
         context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         news = _News()
         again: list[JsonObject] = []
@@ -405,7 +405,7 @@ class SuspendableJobSync(JobSync):
             raise Conflict("its finished workload is still there: pods or devices of it are left")
 
     def _follow(self, row: Job, job: JobSpec | None) -> None:
-        """The row says what the job says now."""
+        """Set the row to the job's present state."""
         assert job is not None  # it is the job's
         manifest: Any = job.manifest
         Job.objects.filter(pk=row.pk).update(

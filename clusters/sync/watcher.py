@@ -71,7 +71,7 @@ _OPTIONAL: Final = frozenset(
 )
 """Kinds that a cluster serves only where their operator is installed, each in the versions that we read."""
 _MAY_BE_FORBIDDEN: Final = frozenset([*LIMIT_KINDS, *_OPTIONAL, NAMESPACES, PRIORITY_CLASSES, EVENTS])
-"""Kinds without which the rest goes on."""
+"""Kinds that the watcher can do without."""
 _FIELD_SELECTORS: Final = {EVENTS: "involvedObject.kind=Workload"}
 _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
@@ -160,7 +160,7 @@ class Watcher:
         return {**served, **jobs, **pods, **workloads}
 
     def _served_objects(self) -> _Syncs:
-        """Kueue's objects, where they are ours."""
+        """Follow Kueue's objects, if we serve them."""
         if not self._serves_kueue:
             return {}
         workloads = KUEUE_KINDS["Workload"]
@@ -170,7 +170,7 @@ class Watcher:
         }
 
     def _mirrored(self, ownership: Ownership) -> _Syncs:
-        """Where another Kueue decides, its objects say what there is."""
+        """Mirror Kueue's objects while another Kueue decides."""
         workloads = KUEUE_KINDS["Workload"]
         configuration = [kind for kind in (PRIORITY_CLASSES, *_in_order()) if kind not in workloads]
         jobs = {kind.resource: MirroredJobSync(self._cluster, kind, ownership) for kind in JOB_KINDS.values()}
@@ -251,7 +251,7 @@ class Watcher:
             sync.tick(now)
 
     def run(self, stopped: threading.Event) -> None:
-        """Watches until told to stop."""
+        """Watch until told to stop."""
         while not stopped.is_set():
             self._run_in_mode(stopped)
 

@@ -21,7 +21,7 @@ class Report:
     webhooks: list[str] = field(default_factory=list)
     objects: list[str] = field(default_factory=list)
     running: list[str] = field(default_factory=list)
-    """Jobs that hold quota, and are left as they are."""
+    """Jobs that hold quota and stay unchanged."""
     waiting: list[str] = field(default_factory=list)
     changed: list[str] | None = None
     """Jobs and pods that have changed since the start, by any client; None: nothing was touched yet."""

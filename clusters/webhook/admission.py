@@ -70,7 +70,7 @@ class Surroundings(Protocol):
     def standing(self, kind: JobKind, job: JsonObject) -> Standing: ...
 
     def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> Mapping[str, str]:
-        """The annotations that say who makes the job."""
+        """Return the annotations that name the job's submitter."""
 
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         """Return the errors of the namespace's policy. Raises LimitReached."""

@@ -128,7 +128,7 @@ class WebhookApplication:
 
     @staticmethod
     def _convert(path: str, body: bytes) -> tuple[int, bytes]:
-        """It needs neither the database nor the cluster."""
+        """Convert objects; this needs neither the database nor the cluster."""
         try:
             with _SECONDS.labels(path, "answered").time():
                 return HTTPStatus.OK, answer_conversion(body)

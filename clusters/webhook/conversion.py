@@ -115,7 +115,7 @@ def _new_cohort(found: JsonObject) -> JsonObject:
 
 
 def _without_consumption(status: JsonObject) -> JsonObject:
-    """Only LocalQueues say what they have consumed."""
+    """Remove the consumed resources, which only LocalQueues have."""
     sharing = status.get("fairSharing")
     return {**status, "fairSharing": _without(sharing, "admissionFairSharingStatus")} if sharing else status
 

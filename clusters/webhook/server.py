@@ -54,14 +54,14 @@ def made_by(store: CertificateStore) -> Callable[[], Served]:
 
 
 def given(certificate: Path, key: Path, authorities: Path | None) -> Callable[[], Served]:
-    """Certificates that others keep in files, and renew there."""
+    """Return certificates from files that another program renews."""
     return lambda: Served(
         certificate.read_bytes(), key.read_bytes(), None if authorities is None else authorities.read_bytes()
     )
 
 
 class Registers(Protocol):
-    """Tells the cluster where we are."""
+    """Writes our address to the cluster."""
 
     def write(self, authorities: bytes | None) -> None:
         """Raises ClusterError."""
@@ -107,7 +107,7 @@ class Registration:
             self._client.patch(kind, "", name, {"metadata": metadata, "webhooks": moved})
 
     def _convert(self, wanted: JsonObject) -> None:
-        """Tell the definitions with several versions who converts their objects."""
+        """Write the conversion webhook into the definitions with several versions."""
         for kinds in KUEUE_KINDS.values():
             name = f"{kinds[0].plural}.{GROUP}"
             found = self._client.get(CUSTOM_RESOURCES, "", name)

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 GROUP: Final = "visibility.kueue.x-k8s.io"
 VERSIONS: Final = ("v1beta2", "v1beta1")
-"""The preferred one first; both say the same."""
+"""The preferred version first; both have the same content."""
 API_SERVICES: Final = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
 CONFIG_MAPS: Final = Kind("v1", "ConfigMap", "configmaps")
 _FRONT_PROXY: Final = ("kube-system", "extension-apiserver-authentication", "requestheader-client-ca-file")

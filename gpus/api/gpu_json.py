@@ -102,7 +102,7 @@ def _slice_json(row: Mapping[str, Any], reach: Reach) -> dict[str, Any]:
 
 
 def allocation_json(row: Mapping[str, Any], reach: Reach) -> dict[str, Any]:
-    """A slice and where it is."""
+    """Return a slice with its device and node."""
     place = {"id": row["id"], "node": row["node__name"], "device": row["device_uuid"], "created_at": row["created_at"]}
     return {**_slice_json(row, reach), **place, "cluster": reach.name(row["cluster_id"])}
 

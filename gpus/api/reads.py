@@ -17,7 +17,7 @@ from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocat
 from scheduling.model.device import MIG_MODE
 
 STALE_AFTER = timedelta(seconds=4 * Resolution.RAW)
-"""A sample older than this says nothing of now."""
+"""The age from which a sample does not describe the present."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class NodeDetailSerializer(NodeSerializer):
 
 
 class DeviceAllocationSerializer(SliceSerializer):
-    """A slice and where it is."""
+    """A slice with its device and node."""
 
     cluster = serializers.CharField()
     id = serializers.IntegerField()

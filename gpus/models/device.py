@@ -51,7 +51,7 @@ class Device(models.Model):
 
 
 class AllocationSource(models.TextChoices):
-    """Where it is known from that a slice is held."""
+    """The source of the knowledge that a slice is held."""
 
     DECIDED = "decided"
     EXTERNAL = "external"

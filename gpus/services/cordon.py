@@ -19,7 +19,7 @@ def close_node(cluster_id: int, name: str, *, cordoned: bool | None = None, drai
 
 
 def close_device(cluster_id: int, uuid: str, *, cordoned: bool | None = None, draining: bool | None = None) -> bool:
-    """The same for one device."""
+    """Close or open one device to new slices."""
     rows = Device.objects.filter(node__cluster_id=cluster_id, uuid=uuid)
     with hardware_transaction(cluster_id):
         return rows.update(**_changes(cordoned, draining)) > 0

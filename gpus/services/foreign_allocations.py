@@ -54,7 +54,7 @@ def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime 
 
 
 def forget_external(cluster_id: int, uids: Collection[str]) -> bool:
-    """Remove these pods, which ended. Returns whether they held anything."""
+    """Forget these pods, which have ended. Returns whether they held anything."""
     return _forget(cluster_id, DeviceAllocation.objects.filter(pod_uid__in=list(uids)))
 
 

@@ -61,7 +61,7 @@ class ReportSerializer(serializers.Serializer[Any]):
 
 
 class ReportQuery(serializers.Serializer[Any]):
-    """From when to when, and how it is written."""
+    """The range of time, and the format."""
 
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)

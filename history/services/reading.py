@@ -43,7 +43,7 @@ class TooFine(ValueError):
 
 
 class TooMany(ValueError):
-    """More than one answer takes."""
+    """The answer would have more points than it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +359,7 @@ def _per_sample(counts: Mapping[int, float]) -> _Value:
 
 
 def _events(totals: _Totals, name: str, metric: str) -> _Value:
-    """However they are told apart."""
+    """Return the counts of an event, summed over its details."""
     found = [counts for (kind, of, _), counts in totals.items() if kind == metric and of == name]
     return lambda at, _: sum(counts.get(at, 0.0) for counts in found)
 

@@ -16,7 +16,7 @@ def bucket_of(seconds: float) -> int:
 
 
 def bounds_of(bucket: int) -> tuple[float, float]:
-    """From where to where it goes, in seconds."""
+    """Return the bounds of a bucket in seconds."""
     if bucket <= 0:
         return (0.0, 1.0)
     return (2 ** ((bucket - 1) / _BUCKETS_PER_DOUBLING), 2 ** (bucket / _BUCKETS_PER_DOUBLING))

@@ -18,7 +18,7 @@ from scheduler.live.shapes import FRAMES
 
 
 class LocatedErrorSerializer(serializers.Serializer[Any]):
-    """One mistake in what was sent."""
+    """A mistake in the request."""
 
     document = serializers.IntegerField(help_text="Counts from 0 in the call.")
     path = serializers.CharField(help_text="The field, as in `pod_sets[0].count`.")
@@ -179,7 +179,7 @@ class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untype
     priority = 1  # before drf-spectacular's own, which does not describe the word `Token`
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """The header and what stands in it."""
+        """Return the header and its content."""
         description = "`Token ` and a token of `auth/token/`."
         return {"type": "apiKey", "in": "header", "name": "Authorization", "description": description}
 

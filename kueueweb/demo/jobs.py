@@ -97,7 +97,7 @@ class OpenbSizes:
         )
 
     def run_seconds(self, chance: random.Random) -> float:
-        """How long one runs, at most an hour."""
+        """Draw the run time of a job, at most an hour."""
         return min(chance.choice(self._percentiles), _MAX_RUN_SECONDS)
 
 

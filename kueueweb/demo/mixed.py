@@ -41,7 +41,7 @@ SHAPES_OF: Mapping[str, Sequence[tuple[str, Mapping[str, str]]]] = {
     SEVERAL: [shape for shape in SHAPES if shape[0] in ("mig", "ascend910b3")],
     MIXED: SHAPES,
 }
-"""By fleet; others have no such devices."""
+"""Shapes by fleet; other fleets have no such devices."""
 
 
 def mixed_job(fleet: str, run_seconds: float, chance: random.Random) -> dict[str, Any]:

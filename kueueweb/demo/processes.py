@@ -17,7 +17,7 @@ class Process:
 
 
 def seed(fleet: str = FLEETS[0]) -> Process:
-    """Tables, queues and accounts; it ends by itself."""
+    """Return the process that creates tables, queues and accounts, and ends."""
     return Process("seed", _manage("demo_seed", "--fleet", fleet))
 
 

@@ -82,7 +82,7 @@ class Submission:
                 account.submit(jobs)
 
     def can_begin(self) -> bool:
-        """Whether there is a cluster to run on yet."""
+        """Return whether there is a cluster to run on."""
         return next(iter(self._accounts.values())).sees_nodes()
 
     def pause_seconds(self) -> float:

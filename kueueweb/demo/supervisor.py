@@ -24,10 +24,10 @@ class Server(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the server was started and has not ended."""
 
     def start(self) -> None:
-        """Start it on the data that is there. Raises ServerUnavailable."""
+        """Start the server on its existing data. Raises ServerUnavailable."""
 
 
 class ProcessBroken(Exception):
@@ -41,7 +41,7 @@ class BackOff:
         self._failures = 0
         self._started_at = time.monotonic()
         self.due_at: float | None = None
-        """When it starts again; None while it runs."""
+        """The time of the next start; None while the process runs."""
 
     def ended(self) -> float:
         """Note the end; the seconds until the next start."""
@@ -53,7 +53,7 @@ class BackOff:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to start."""
+        """Return whether it is time to start."""
         return self.due_at is not None and time.monotonic() >= self.due_at
 
     def started(self) -> None:

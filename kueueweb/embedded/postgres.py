@@ -58,7 +58,7 @@ class Postgres:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the server was started and has not ended."""
         return self._child is not None and self._child.poll() is None
 
     def url(self, database: str = "kueueweb") -> str:

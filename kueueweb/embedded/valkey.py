@@ -30,7 +30,7 @@ class Valkey:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Whether the server was started and has not ended."""
         return self._child is not None and self._child.poll() is None
 
     def url(self, database: int = 0) -> str:
@@ -63,7 +63,7 @@ class Valkey:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """End the server. It kept nothing on disk."""
+        """End the server, which keeps nothing on disk."""
         if self._child is not None:
             children.stop(self._child)
         self.socket.unlink(missing_ok=True)

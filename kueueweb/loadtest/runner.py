@@ -18,7 +18,7 @@ from scheduling.model.times import parse_rfc3339
 TICK_SECONDS = 0.05
 PAGE = 1000
 _PARTS = 200
-"""Workloads in one request at the most."""
+"""The most workloads in one request."""
 
 
 @dataclass(slots=True)

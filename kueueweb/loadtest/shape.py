@@ -57,7 +57,7 @@ class Shape:
 
     @property
     def workload_count(self) -> int:
-        """How many workloads there are in all."""
+        """The number of all workloads."""
         return len(self.cluster_queues) * sum(workload_set.count for workload_set in self.sets)
 
     @property

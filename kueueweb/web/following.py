@@ -117,7 +117,7 @@ class _Reading:
         self._close: Callable[[], None] | None = None
 
     def end(self) -> None:
-        """Stop reading; from any thread, as often as one likes."""
+        """Stop reading; may be called from any thread, and repeatedly."""
         self._ended.set()
         if self._close is not None:
             self._close()

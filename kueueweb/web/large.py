@@ -29,7 +29,7 @@ LARGE_BYTES: Final = 64 * 1024
 _PROCESSES: Final = 2
 _PER_CALLER: Final = 1
 _NICENESS: Final = 10
-"""A request that a person waits for goes first."""
+"""Niceness of the process: ordinary requests have precedence."""
 _NOT_SENT: Final = ("asgi.scope", "wsgi.input", "wsgi.errors")
 
 
@@ -108,7 +108,7 @@ def _make_pool() -> ProcessPoolExecutor:
 
 
 def _begin(parent: int) -> None:
-    """End with the process that asks, and only with it."""
+    """End with the parent process, and only with it."""
     die_with_parent(parent, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the parent
     os.nice(_NICENESS)

@@ -15,7 +15,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:
-        """One of the key's turns, when it comes."""
+        """Wait for one of the key's turns, and hold it."""
         gate = self._gates.setdefault(key, asyncio.Semaphore(self._at_once))
         self._users[key] = self._users.get(key, 0) + 1
         try:

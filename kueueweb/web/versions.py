@@ -37,7 +37,7 @@ class Versions:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Look at versions while this is open."""
+        """Query versions while the context is open."""
         self._watchers += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look(), name="versions")

@@ -114,11 +114,11 @@ class _Answer:
 
     @property
     def version(self) -> str:
-        """The version of the workload in it."""
+        """The version of the workload in the answer."""
         return next((value for name, value in self.headers if name.lower() == b"etag"), b"").decode().strip('"')
 
     def reason(self) -> dict[str, str]:
-        """Why it is refused, in the words of an error."""
+        """The reason of the refusal, in the words of an error."""
         try:
             said = orjson.loads(self.body)
             return {"reason": said["reason"], "message": said["message"]}
@@ -133,13 +133,13 @@ class _Answer:
             self.body += message.get("body", b"")
 
     async def pass_on(self, send: Send) -> None:
-        """Give it as it is."""
+        """Send the answer unchanged."""
         await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         await send({"type": "http.response.body", "body": self.body})
 
 
 class _Watch:
-    """One watch: what it has shown, and when it ends."""
+    """A watch: the state that it has shown, and its end."""
 
     def __init__(
         self, query: WatchQuery, ask: Callable[[], Awaitable[_Answer]], versions: Versions, beat_seconds: float
@@ -153,12 +153,12 @@ class _Watch:
         self._over: asyncio.Future[None] = self._loop.create_future()
 
     def end(self) -> None:
-        """End it soon; as often as one likes."""
+        """End the watch soon; may be called repeatedly."""
         if not self._over.done():
             self._over.set_result(None)
 
     async def run(self, send: Send) -> None:
-        """Answer until it is over."""
+        """Answer until the watch is over."""
         first = await self._ask()
         if self._query.stream and first.status == HTTPStatus.OK:
             await self._stream(first, send)

@@ -266,7 +266,7 @@ class RuleView(_OwnView):
 
     @extend_schema(responses={204: None}, operation_id="notification_rules_delete")
     def delete(self, request: Request, rule_id: int) -> Response:
-        """Delete one of your rules. What it told stays."""
+        """Delete one of your rules. Its notifications stay."""
         require_whole(request)
         self.rule(rule_id).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -61,7 +61,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
             messages.warning(request, warning)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """All of it is saved already."""
+        """Do nothing: the form has saved everything."""
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Delete it, or mark it to go when nothing holds it any more."""

@@ -133,7 +133,7 @@ class ConfigurationForm(AnyModelForm):
         return cleaned
 
     def apply(self, *, actor: str) -> Any:
-        """Store what the form says, by the service. Raises `ManifestErrors`."""
+        """Store the form's values by the service. Raises `ManifestErrors`."""
         body: dict[str, Any] = {}
         for name, place in self._places():
             value = self.cleaned_data.get(name)

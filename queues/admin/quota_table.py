@@ -139,7 +139,7 @@ class QuotaTable(forms.Widget):
         return format_html("{}<small>{}</small>", field, unit) if unit else field
 
     def value_from_datadict(self, data: Mapping[str, Any], files: MultiValueDict[str, Any], name: str) -> list[Row]:
-        """The rows that say anything."""
+        """Return the rows that are not empty."""
         count = str(data.get(f"{name}-rows", "0"))
         rows = [
             {column: str(data.get(f"{name}-{index}-{column}", "")).strip() for column in COLUMNS}

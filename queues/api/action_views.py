@@ -205,12 +205,12 @@ class _BulkActionView(ClusterView):
     verb: ClassVar[str]
 
     def take(self, keys: list[Key], action: Action) -> Response:
-        """Do it, and answer which workloads changed."""
+        """Perform the action, and return the changed workloads."""
         changed = workloads.in_pieces(partial(action, actor=self.access.username), self.cluster, keys)
         return self.answer(keys, changed)
 
     def answer(self, asked: list[Key], changed: list[Key]) -> Response:
-        """Which workloads changed, and why the others did not."""
+        """Return the changed workloads, and why the others did not change."""
         left = sorted(set(asked) - set(changed))
         states = _states(self.cluster, left) if left else {}
         skipped = [

@@ -215,7 +215,7 @@ def _group_shape(kind: Kind, path: str) -> type[Shape]:
 
 
 _group_shapes: dict[Group, type[Shape]] = {}
-"""Groups that several kinds have are one shape."""
+"""Shapes of groups that several kinds have in common."""
 
 
 def _options(kind: Kind, field: Field) -> dict[str, Any]:
@@ -295,7 +295,7 @@ class ClusterSettingsSerializer(Shape):
         return urls
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One of them, at least."""
+        """Require at least one of the fields."""
         if not attrs:
             raise serializers.ValidationError(
                 {

@@ -22,7 +22,7 @@ class YAMLParser(BaseParser):
 
 
 class OldYAMLParser(YAMLParser):
-    """The same under the name it had before RFC 9512."""
+    """YAML under its media type before RFC 9512."""
 
     media_type = "application/x-yaml"
 

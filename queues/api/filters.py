@@ -145,5 +145,5 @@ class LocalQueueFilter(filters.FilterSet):  # type: ignore[misc]  # the library 
 
 
 def query_text(parameters: Any, name: str) -> str:
-    """A query parameter, empty where it is left out."""
+    """Return a query parameter, empty if it is absent."""
     return str(parameters.get(name, ""))

@@ -17,7 +17,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Write the manifest and 
 
 
 class QueueingStrategy(StrEnum):
-    """Which workload of a ClusterQueue goes first."""
+    """The order of pending workloads in a ClusterQueue."""
 
     BEST_EFFORT_FIFO = "BestEffortFIFO"
     STRICT_FIFO = "StrictFIFO"

@@ -1,4 +1,4 @@
-"""apply, diff, delete: what files say."""
+"""apply, diff, delete: commands on manifest files."""
 
 from __future__ import annotations
 

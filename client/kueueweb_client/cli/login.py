@@ -131,7 +131,7 @@ def create_token(
     days: Annotated[int | None, typer.Option(min=1, help="How long it lives (default: as long as it may).")] = None,
     service_account: Annotated[str, typer.Option("--service-account", help="For this machine, not for you.")] = "",
 ) -> None:
-    """Make a token and write it, this once."""
+    """Create a token and print it, this once."""
     wish = {"name": name, "scope": scope, "namespaces": namespaces or [], "clusters": clusters or [], "days": days}
     with client() as asked:
         say(asked.send(calls.create_token(wish, service_account))["token"])

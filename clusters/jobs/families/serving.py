@@ -58,7 +58,7 @@ class ServingKind(JobKind):
         return integer_at(job, "status", "readyReplicas") == 0
 
     def suspend(self, job: JsonObject) -> None:
-        """Nothing: its pods are stopped one by one."""
+        """Do nothing: the kind's pods are stopped one by one."""
 
     def selector_of_pods(self, job: JsonObject) -> str:
         wanted = dig(job, "spec", "selector", "matchLabels") or {}
@@ -186,5 +186,5 @@ def is_of_old_revision(pod: JsonObject, stateful_set: JsonObject) -> bool:
 
 
 def annotated_parent(template: JsonObject) -> str | None:
-    """Which kind's pods the template says that it makes."""
+    """Return the kind that the template says its pods belong to."""
     return annotations_of(template).get(keys.SUSPENDING_PARENT)

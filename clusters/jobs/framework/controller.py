@@ -39,7 +39,7 @@ _REQUEUED_AFTER: Final = ("Preempted", "NodeFailures")
 
 
 def reconcile(job: ManagedJob) -> None:
-    """One pass. Raises JobError; what was written until then holds."""
+    """Run one pass. Raises JobError; earlier writes stay."""
     try:
         _Pass(job).run()
     except PendingJob:

@@ -14,7 +14,7 @@ DEFAULT_NAME: Final = "default"
 
 
 def default_queue(job: JsonObject, context: JobContext) -> None:
-    """Names the namespace's default queue, where there is one."""
+    """Set the namespace's default queue, if there is one."""
     namespace = namespace_of(job)
     if not context.has_default_queue(namespace) or queue_name_of(job) or _owner_is_managed(job, context):
         return

@@ -40,7 +40,7 @@ def is_elastic(obj: Mapping[str, Any]) -> bool:
 
 
 def maximum_execution_seconds_of(obj: Mapping[str, Any]) -> int | None:
-    """None where there is no such number above 0."""
+    """Return the limit; None without a number above 0."""
     try:
         seconds = parse_int32(labels_of(obj).get(keys.MAXIMUM_EXECUTION_SECONDS, ""))
     except BadSyntax:

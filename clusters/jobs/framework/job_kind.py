@@ -288,7 +288,7 @@ class JobKind(ABC):
             assign(job, self.managed_by_path, MULTIKUEUE_CONTROLLER)
 
     def complete(self, job: JsonObject, context: JobContext) -> None:  # noqa: B027 - most kinds need nothing more
-        """Fills in what only this kind needs."""
+        """Fill in fields that only this kind needs."""
 
     def check_create(self, job: JsonObject, context: JobContext) -> FieldErrors:
         """Return the mistakes in a new job. Raises JobError for a mistake of the job as a whole."""
@@ -324,7 +324,7 @@ class JobKind(ABC):
         return errors
 
     def try_pod_sets(self, job: JsonObject, context: JobContext) -> tuple[list[JsonObject], JobError | None]:
-        """The pod sets, or what keeps them from being made."""
+        """Return the pod sets, or the error that prevents them."""
         try:
             return self.pod_sets(job, context), None
         except JobError as failure:

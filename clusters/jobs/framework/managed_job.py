@@ -172,7 +172,7 @@ class ManagedJob:
         return True
 
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
-        """Raises CannotStart, and leaves the job then as it is."""
+        """Start the job. Raises CannotStart, and then leaves the job unchanged."""
         started = copy.deepcopy(self.object)
         self.kind.start(started, infos, self.context)
         self.object = started

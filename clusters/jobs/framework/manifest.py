@@ -109,7 +109,7 @@ def add_owner(obj: JsonObject, owner: Mapping[str, Any], *, controller: bool = F
 
 
 def remove_finalizer(obj: JsonObject, finalizer: str) -> bool:
-    """Whether it was there."""
+    """Remove a finalizer; return whether the object had it."""
     finalizers = dig(obj, "metadata", "finalizers") or []
     if finalizer not in finalizers:
         return False

@@ -19,7 +19,7 @@ def add_gate(pod: JsonObject, name: str) -> None:
 
 
 def remove_gates(pod: JsonObject, *names: str) -> bool:
-    """Whether any of them was there."""
+    """Remove scheduling gates; return whether the pod had any of them."""
     gates = dig(pod, "spec", "schedulingGates") or []
     kept = [gate for gate in gates if gate.get("name") not in names]
     if len(kept) == len(gates):

@@ -44,7 +44,7 @@ class ObjectStore:
         yield from sorted(self._objects)
 
     def create(self, obj: JsonObject) -> None:
-        """Raises JobError where there is one of that name."""
+        """Create an object. Raises JobError if the name is taken."""
         if _key(obj) in self._objects:
             raise JobError(f"{obj['kind']} {name_of(obj)} already exists")
         self.write(obj)

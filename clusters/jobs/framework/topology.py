@@ -32,7 +32,7 @@ NO_LABELS: Final = PodLabels()
 
 
 class BadConstraints(ValueError):
-    """The annotation with slice constraints is no list of them."""
+    """The annotation with slice constraints is no list of constraints."""
 
 
 def _read_constraints(text: str) -> list[JsonObject]:

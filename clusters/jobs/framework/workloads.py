@@ -69,7 +69,7 @@ def mark_with_uid(workload: JsonObject, owner: JsonObject) -> None:
 
 
 def follow_gates(workload: JsonObject, owner: JsonObject) -> bool:
-    """Copies the admission gates of the owner; whether they changed."""
+    """Copy the admission gates of the owner; return whether they changed."""
     wanted = annotations_of(owner).get(keys.ADMISSION_GATED_BY, "")
     if annotations_of(workload).get(keys.ADMISSION_GATED_BY, "") == wanted:
         return False

@@ -216,7 +216,7 @@ def _update_workload(workload: JsonObject, job: JsonObject, context: JobContext,
 
 
 def _mark_pod(pod: JsonObject, job: JsonObject) -> bool:
-    """Makes a pod one of its group; whether anything changed."""
+    """Mark a pod as a member of its group; return whether anything changed."""
     queue, labels = queue_name_of(job), labels_of(pod)
     if keys.MANAGED in labels:
         if not queue or not is_gated(pod) or labels.get(keys.QUEUE_NAME) == queue:

@@ -253,7 +253,7 @@ class ManagedPod(ManagedJob):
 
 
 def let_go(pod: JsonObject, store: ObjectStore) -> bool:
-    """Takes Kueue's finalizer off a pod; whether it was there."""
+    """Remove Kueue's finalizer from a pod; return whether the pod had it."""
     removed = remove_finalizer(pod, keys.MANAGED)
     if removed:
         store.write(pod)

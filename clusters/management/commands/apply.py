@@ -23,7 +23,7 @@ class Command(BaseCommand):
     help = "Store the objects of YAML manifests: all of them or, if one has a mistake, none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The words of kubectl, where it has them."""
+        """Add kubectl's options, where it has them."""
         parser.add_argument(
             "-f", "--filename", action="append", required=True, metavar="FILE|DIR|-", help="may be given several times"
         )

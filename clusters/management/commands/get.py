@@ -17,7 +17,7 @@ class Command(BaseCommand):
     help = "Show the objects of a kind: their names, or manifests that apply again unchanged."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The words of kubectl, where it has them."""
+        """Add kubectl's options, where it has them."""
         parser.add_argument("kind", help="ClusterQueue, clusterqueues, cq ...")
         parser.add_argument("name", nargs="?", help="one object (default: all)")
         parser.add_argument("-n", "--namespace", help="of this namespace (default: all)")

@@ -1,4 +1,4 @@
-"""`manage.py watch_cluster`: what a cluster says, stored as it happens."""
+"""`manage.py watch_cluster`: store the changes of a cluster as they happen."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from queues.models import ServedObject
 _log = logging.getLogger(__name__)
 
 STATUS_SECONDS: Final = 1.0
-"""Between two status writes of one object."""
+"""The least time between two status writes of one object."""
 _MAX_PROBLEM: Final = 1024
 _MAX_RETRY_SECONDS: Final = 300.0
 _MAX_DOUBLINGS: Final = 9
@@ -209,7 +209,7 @@ class ServedObjects:
 
     @staticmethod
     def _agree(entry: ServedObject, row: Row | None) -> None:
-        """Note that the row of this version has been told."""
+        """Note that this version of the row is in the cluster."""
         if row is None:
             entry.forget()
             return

@@ -69,7 +69,7 @@ class ServedWorkloads:
         self._now = datetime.fromtimestamp(clock(), UTC)
 
     def tell(self) -> None:
-        """Raises ClusterUnreachable; what the cluster refuses is told again later."""
+        """Write the workloads. Raises ClusterUnreachable; refused objects are tried again later."""
         for entry in list(ServedObject.objects.filter(pk__in=self._orphans())):
             self._attempt(entry, None)
         for keys in self._changed():

@@ -47,6 +47,6 @@ def _served(client: ClusterClient) -> Mapping[str, Kind]:
 
 
 def forget() -> None:
-    """Ask again which kinds are there, as after an installation."""
+    """Ask again which kinds the cluster serves, as after an installation."""
     with _lock:
         _looked.clear()

@@ -1194,7 +1194,7 @@ export interface paths {
         post?: never;
         /**
          * Delete one of your rules
-         * @description Delete one of your rules. What it told stays.
+         * @description Delete one of your rules. Its notifications stay.
          */
         delete: operations["notification_rules_delete"];
         options?: never;
@@ -3275,7 +3275,7 @@ export interface components {
             /** @description The memory slices that MIG instances divide; of a device in MIG mode. */
             mig_places?: number;
         };
-        /** @description A slice and where it is. */
+        /** @description A slice with its device and node. */
         DeviceAllocation: {
             /** @description `namespace/name`. */
             workload: string | null;
@@ -4221,7 +4221,7 @@ export interface components {
             /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
         };
-        /** @description One mistake in what was sent. */
+        /** @description A mistake in the request. */
         LocatedError: {
             /** @description Counts from 0 in the call. */
             document: number;
@@ -5260,7 +5260,7 @@ export interface components {
             /** @description UUIDs. */
             devices: string[];
         };
-        /** @description A node and what is asked of it. */
+        /** @description A node and the requests of its pods. */
         PlacedNode: {
             cluster: string;
             name: string;

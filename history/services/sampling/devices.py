@@ -13,7 +13,7 @@ from history.services.sampling.gathered import Devices, Gathered, Places, Subjec
 IDLE_BELOW_PERCENT: Final = 1.0
 """A container that its device's monitor sees below this runs nothing there."""
 _FRESH: Final = timedelta(seconds=4 * Resolution.RAW)
-"""A reading older than this says nothing of now."""
+"""The age from which a reading does not describe the present."""
 
 _HELD: Final = """
     SELECT namespace, local_queue, cluster_queue, submitted_by, flavor, sum(share),

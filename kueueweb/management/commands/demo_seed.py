@@ -50,7 +50,7 @@ class Command(BaseCommand):
             )
 
     def _set_telemetry(self, cluster: Cluster) -> None:
-        """The simulated cluster's own monitors, wherever it listens this time."""
+        """Set the addresses of the simulated cluster's monitors, which change with each start."""
         urls = [f"{settings.KUBERNETES_API_URL.rstrip('/')}/metrics"] if settings.KUBERNETES_API_URL else []
         Cluster.objects.filter(pk=cluster.pk).exclude(telemetry_urls=urls).update(telemetry_urls=urls)
 
