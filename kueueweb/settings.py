@@ -426,6 +426,8 @@ USE_I18N = False
 
 LOG_FORMAT = env.choice("LOG_FORMAT", default="console", choices=("console", "json"))
 LOG_LEVEL = env.choice("LOG_LEVEL", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+# Where the scheduler writes batches that failed, as scenarios; empty: a folder of the machine's temporary files.
+FAILED_BATCH_FOLDER = env.text("FAILED_BATCH_FOLDER", default="")
 # Where the audit is written as lines of JSON, beside the table: a file, or the log of the worker that streams it.
 AUDIT_LOG = env.text("AUDIT_LOG", default="stderr" if LOG_FORMAT == "json" else "none")
 _audit_handler: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """Keeps a cluster's scheduling going after errors that are not expected.
 
-1. Any error of a run drops the World. The next run loads it anew from the rows, which hold whole batches only.
+1. Any error of a run drops the World. The next run loads it anew from the rows, which hold whole batches only. The
+   batch that failed is written as a scenario, which `manage.py simulate` replays.
 2. If runs fail again soon, the workloads of the failed batch are left out. When runs then succeed, they come back group
    by group; a group with which a run fails is divided, until one workload is found. It is set aside for a while, with
    an event and a condition that say why, and all others are decided.
@@ -26,6 +27,7 @@ from accounts.models import Cluster
 from accounts.outages import is_database_away
 from queues.services.workloads import set_aside
 from scheduler.leader.engine import Engine
+from scheduler.leader.failed_batch import write_failed_batch
 from scheduler.store.lease import LeaseLost
 
 _log = logging.getLogger(__name__)
@@ -163,6 +165,8 @@ class Recovery:
         if self._trial is None:
             if again:
                 self._leave_out(engine.concerned())
+            else:
+                self._report(engine.concerned())
         elif not self._trial:
             self._leave_out_all(engine, error)
         elif len(self._trial) == 1:
@@ -171,6 +175,14 @@ class Recovery:
         else:
             self._divide(self._trial)
             self._trial = {}
+
+    def _report(self, group: Group) -> None:
+        try:
+            path = write_failed_batch(self._cluster_id, group.values(), self._clock())
+        except Exception:  # noqa: BLE001 (the rows that a batch failed with may fail here, too)
+            _log.exception("cluster %s: the failed batch could not be written", self._cluster_name)
+        else:
+            _log.error("cluster %s: manage.py simulate replays the failed batch: %s", self._cluster_name, path)
 
     def _leave_out(self, group: Group) -> None:
         self._trial = {}
