@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -17,7 +18,7 @@ from scheduling.devices.claims.reading import read_claim_spec, read_class, read_
 _log = logging.getLogger(__name__)
 
 DEVICE_OBJECT: Final = "deviceobject"
-"""Their kind in a Change."""
+"""Their kind in a Change, whose key is `kind namespace/name`."""
 DEVICE_KINDS: Final = ("DeviceClass", "ResourceSlice", "ResourceClaimTemplate", "ResourceClaim")
 
 # A claim of a pod that we placed is charged by the workload's placement already.
@@ -31,22 +32,31 @@ WHERE claim.cluster_id = %s AND claim.kind = 'ResourceClaim' AND claim.manifest 
             AND pod_set.nodes <> '[]'::jsonb)
 """
 
+_NONE: Final = DeviceObjects()
+
 Found = TypeVar("Found")
 
 
-def read_device_objects(cluster_id: int) -> DeviceObjects:
-    """Everything of resource.k8s.io in a cluster that decides something."""
+def read_device_objects(
+    cluster_id: int, kinds: Collection[str] = DEVICE_KINDS, before: DeviceObjects = _NONE
+) -> DeviceObjects:
+    """Everything of resource.k8s.io in a cluster that decides something. Only objects of these kinds are read, others
+    are as before."""
     by_kind: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    rows = ClusterObject.objects.filter(cluster_id=cluster_id, kind__in=DEVICE_KINDS[:-1])
+    rows = ClusterObject.objects.filter(cluster_id=cluster_id, kind__in=set(kinds) - {"ResourceClaim"})
     for kind, namespace, name, manifest in rows.values_list("kind", "namespace", "name", "manifest"):
         by_kind[kind][f"{namespace}/{name}" if namespace else name] = manifest
-    slices = _readable(by_kind["ResourceSlice"], _checked_slice)
-    return DeviceObjects(
-        _readable(by_kind["DeviceClass"], read_class),
-        read_pools(slices.values()),
-        _readable(by_kind["ResourceClaimTemplate"], lambda found: read_claim_spec(found["spec"].get("spec") or {})),
-        _taken(cluster_id),
-    )
+    found = replace(before, taken=_taken(cluster_id))
+    if "DeviceClass" in kinds:
+        found = replace(found, classes=_readable(by_kind["DeviceClass"], read_class))
+    if "ResourceSlice" in kinds:
+        found = replace(found, pools=read_pools(_readable(by_kind["ResourceSlice"], _checked_slice).values()))
+    if "ResourceClaimTemplate" in kinds:
+        specs = _readable(
+            by_kind["ResourceClaimTemplate"], lambda each: read_claim_spec(each["spec"].get("spec") or {})
+        )
+        found = replace(found, templates=specs)
+    return found
 
 
 def _checked_slice(found: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ MAX_KEPT: Final = 4
 
 _NAMED: Final = "name"
 _NAMESPACED: Final = "namespace || '/' || name"
+_OF_KIND: Final = "kind || ' ' || namespace || '/' || name"
 _TABLES: Final[Mapping[str, tuple[type[Model], str]]] = {
     "namespace": (Namespace, _NAMED),
     "runtimeclass": (RuntimeClass, _NAMED),
@@ -56,7 +57,7 @@ _TABLES: Final[Mapping[str, tuple[type[Model], str]]] = {
     "clusterqueue": (ClusterQueue, _NAMED),
     "localqueue": (LocalQueue, _NAMESPACED),
     "node": (Node, _NAMED),
-    DEVICE_OBJECT: (ClusterObject, _NAMESPACED),
+    DEVICE_OBJECT: (ClusterObject, _OF_KIND),
     "workload": (Workload, _NAMESPACED),
 }
 """kind -> rows and key. Rows that belong to an object (quotas, devices, found slices) raise its row's generation."""

@@ -11,9 +11,10 @@ from queues.services.admission_rows import why
 from scheduler.store import objects
 from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
-from scheduler.store.device_objects import DEVICE_OBJECT, read_device_objects
+from scheduler.store.device_objects import DEVICE_KINDS, DEVICE_OBJECT, read_device_objects
 from scheduler.store.nodes import read_nodes
 from scheduler.store.workloads import StoredWorkload, read_workloads
+from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.lifecycle.context import WorkloadContext
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
@@ -77,6 +78,7 @@ class RowIndex:
         self.nodes: dict[str, Node] = {}
         self.vendors: tuple[DeviceVendor, ...] = ()
         self._features = Features()
+        self._device_objects = DeviceObjects()
         self.draining: set[Place] = set()
         """Drained places: (node, uuid), or (node, "") for a whole node."""
         self.devices: dict[tuple[str, str], StoredDevice] = {}
@@ -127,7 +129,7 @@ class RowIndex:
             self._read_nodes(noted)
             return
         if kind == DEVICE_OBJECT:
-            self._read_device_objects()
+            self._read_device_objects(DEVICE_KINDS if noted is None else {key.split()[0] for key in noted.values()})
             return
         add, forget = self._plain(kind)
         found = objects.read_objects(kind, self._cluster_id, None if noted is None else list(noted))
@@ -199,10 +201,11 @@ class RowIndex:
         if self.devices and not had_devices:
             self.everyone_is_due()  # workloads admitted on quota alone may need devices now
 
-    def _read_device_objects(self) -> None:
-        """All of them: what one says of a device depends on the others."""
+    def _read_device_objects(self, kinds: Collection[str]) -> None:
+        """All of a kind: what one says of a device depends on the others."""
         concerned = self._world.claim_users()
-        self._world.set_device_objects(read_device_objects(self._cluster_id))
+        self._device_objects = read_device_objects(self._cluster_id, kinds, self._device_objects)
+        self._world.set_device_objects(self._device_objects)
         self.due.update(dict.fromkeys(key for key in (*concerned, *self._world.claim_users()) if key in self.workloads))
 
     def _note_draining(self, row: NodeRow) -> None:

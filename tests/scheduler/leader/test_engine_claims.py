@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from queues.models import PodSet, Workload
@@ -104,6 +106,19 @@ def test_a_claim_that_cannot_be_counted_keeps_it_out_until_it_can(cluster: Clust
     row.refresh_from_db()
     assert row.status == "Admitted"
     assert requeued_of(row).get("status") != "False"
+
+
+def test_a_claim_that_changes_has_no_other_object_read(cluster: Cluster) -> None:
+    wait(cluster, "job", "two")
+    engine = start(cluster)
+    engine.run()
+    with CaptureQueriesContext(connection) as asked:
+        store(cluster, claim("theirs", [("n2", "gpu-0")]))
+        engine.run()
+    assert [each for each in asked if "ResourceSlice" in each["sql"] and "SELECT" in each["sql"]] == []
+    wait(cluster, "next", "one")
+    engine.run()
+    assert statuses() == {"job": "Admitted", "next": "Pending"}
 
 
 def test_claims_by_name_are_inadmissible(cluster: Cluster) -> None:
