@@ -1,12 +1,14 @@
 """The heartbeat of a background process.
 
 While its loop turns, the process touches the file that HEARTBEAT_PATH names every few seconds, so that a supervisor
-can restart one that hangs, and writes the time to Redis, where the overview, `/readyz` and the metrics read it.
+can restart one that hangs, and writes the time to Redis, where the overview, `/readyz` and the metrics read it. A
+scheduler whose runs fail does not touch the file: its age says when a run last ended well, or when a standby looked.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,10 +58,24 @@ class RoleHealth:
     last_seen_at: datetime | None
 
 
+_progress: Final = threading.Event()
+_progress.set()
+
+
+def note_progress(is_well: bool) -> None:
+    """Note whether the work of this process succeeds: while it does not, the file is not touched."""
+    (_progress.set if is_well else _progress.clear)()
+
+
+def touch_file() -> None:
+    """Touch the file that HEARTBEAT_PATH names, unless the work of this process fails."""
+    if settings.HEARTBEAT_PATH and _progress.is_set():
+        Path(settings.HEARTBEAT_PATH).touch()
+
+
 def touch_heartbeat(role: Role, cluster: str = "") -> None:
     """Say that the loop of a process of this role has turned. Never fails because of Redis."""
-    if settings.HEARTBEAT_PATH:
-        Path(settings.HEARTBEAT_PATH).touch()
+    touch_file()
     try:
         redis_client().hset(_SEEN, f"{role}/{cluster}", repr(time.time()))
     except RedisError as error:

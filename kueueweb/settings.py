@@ -193,7 +193,7 @@ WEBHOOK_TRUSTED_USERS = env.cluster_accounts(
     "WEBHOOK_TRUSTED_USERS", default="system:serviceaccount:kueueweb:kueueweb-push"
 )
 
-HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by workers, beat and watcher
+HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by workers, beat and watcher that are well
 
 # --- Workers ----------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import time
 from collections.abc import Collection
 from random import shuffle
 from typing import Any, Final
@@ -18,6 +19,7 @@ from django.utils import timezone
 
 from accounts.alone import Work, alone, one_of
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
+from accounts.heartbeat import note_progress, touch_file
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, join_left_behind, write_unsent
@@ -30,8 +32,8 @@ from scheduler.housekeeping.partitions import maintain_partitions
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.housekeeping.telemetry import sample_clusters
 from scheduler.leader.engine import Engine
-from scheduler.leader.observer import Observer
-from scheduler.leader.recovery import Recovery, SchedulingFailed
+from scheduler.leader.recovery import SchedulingFailed
+from scheduler.leader.schedulings import Schedulings
 from scheduler.store.lease import RENEW_SECONDS, Leadership, LeaseLost
 
 _log = logging.getLogger(__name__)
@@ -40,7 +42,6 @@ SCHEDULER_QUEUE = "scheduler"
 _CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
-_recoveries: dict[int, Recovery] = {}
 
 
 @celeryd_after_setup.connect
@@ -49,8 +50,13 @@ def stand_by(sender: str, instance: Any, **_: Any) -> None:
     if SCHEDULER_QUEUE in instance.app.amqp.queues.consume_from:
         _log.info("%s stands by", sender)
         # Without leading, it would consume wake-ups that are meant for the leader.
-        patiently(leadership.wait)
+        patiently(lambda: leadership.wait(_sleep_while_standing_by))
         _log.info("%s leads", sender)
+
+
+def _sleep_while_standing_by(seconds: float) -> None:
+    touch_file()
+    time.sleep(seconds)
 
 
 @worker_ready.connect
@@ -78,16 +84,16 @@ def run_cycles(cluster: str | None = None) -> None:
             return
         for found in _named(cluster):
             wake_taken(SCHEDULE_TASK, found.name)
-            if _recovery(found).run():
+            if _schedulings.run(found):
                 wake_scheduler(found.name)
+        note_progress(_schedulings.is_well)
     except (LeaseLost, SchedulingFailed) as reason:
         _log.error("%s; this worker exits", reason)
         os.kill(os.getpid(), signal.SIGTERM)
     except DatabaseError as error:
         # The World may differ from the rows now, so load everything again under a new epoch.
         _log.error("the database failed in the middle of a run: %s", error)
-        for recovery in _recoveries.values():
-            recovery.drop()
+        _schedulings.drop()
         close_old_connections()
 
 
@@ -101,20 +107,11 @@ def _scheduled() -> list[Cluster]:
     return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))
 
 
-def _recovery(cluster: Cluster) -> Recovery:
-    """The cluster's scheduling in this process; a new one, under a new epoch, where the mode has changed."""
-    kind = Observer if cluster.is_mirrored else Engine
-    known = _recoveries.get(cluster.pk)
-    if known is None or (known.engine is not None and type(known.engine) is not kind):
-
-        def start(aside: Collection[str]) -> Engine:
-            with leadership.loading():
-                engine = kind(cluster, leadership.holder, aside=aside, progress=leadership.renew)
-            _calm_the_collector()
-            return engine
-
-        known = _recoveries[cluster.pk] = Recovery(cluster, start)
-    return known
+def _start(kind: type[Engine], cluster: Cluster, aside: Collection[str]) -> Engine:
+    with leadership.loading():
+        engine = kind(cluster, leadership.holder, aside=aside, progress=leadership.renew)
+    _calm_the_collector()
+    return engine
 
 
 def _calm_the_collector() -> None:
@@ -122,6 +119,9 @@ def _calm_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+_schedulings = Schedulings(_start)
 
 
 @shared_task(name="scheduler.tasks.ask_webhook_checks")

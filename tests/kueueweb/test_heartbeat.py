@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, role_health, touch_heartbeat
+from accounts.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, note_progress, role_health, touch_heartbeat
 from accounts.models import Cluster
 from accounts.redis_client import redis_client
 from kueueweb.api.health import readiness
@@ -33,6 +33,18 @@ def test_without_a_file_there_is_no_sign(settings: Any, tmp_path: Path) -> None:
     touch_heartbeat(Role.PUSH)
     settings.HEARTBEAT_PATH = str(tmp_path / "alive")
     touch_heartbeat(Role.PUSH)
+    assert (tmp_path / "alive").exists()
+
+
+def test_while_runs_fail_the_file_is_not_touched(settings: Any, tmp_path: Path) -> None:
+    settings.HEARTBEAT_PATH = str(tmp_path / "alive")
+    note_progress(False)
+    try:
+        touch_heartbeat(Role.SCHEDULER)
+        assert not (tmp_path / "alive").exists()
+    finally:
+        note_progress(True)
+    touch_heartbeat(Role.SCHEDULER)
     assert (tmp_path / "alive").exists()
 
 
