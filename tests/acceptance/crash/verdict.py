@@ -15,6 +15,7 @@ from tests.acceptance.crash.stack import Stack
 from tests.acceptance.crash.tenants import CRON_JOB, ENDLESS, AdminAtWork, Fate, Promise, TenantAtWork, key_of, owner_of
 
 _SETTLE_SECONDS: Final = 120.0
+_LIST_SECONDS: Final = 300.0
 _DRAIN_SECONDS: Final = 600.0
 _ENDED_BY: Final = (Fate.CANCELLED, Fate.DELETED)
 _Rows = dict[tuple[str, str, str], list[dict[str, Any]]]
@@ -23,7 +24,7 @@ _Rows = dict[tuple[str, str, str], list[dict[str, Any]]]
 def faults(stack: Stack, admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
     """Every promise that was not kept, what the auditor finds (while jobs run, and when all have ended), tracebacks."""
     yield from _settle(stack)
-    rows = _rows(admin.account)
+    rows = _rows_once_listed(admin.account, _promises(tenants))
     for promise in _promises(tenants):
         yield from _broken(promise, rows.get(key_of(promise), []))
     admin.check()
@@ -44,6 +45,20 @@ def _rows(account: Account) -> _Rows:
     for row in account.every("workloads/"):
         found[owner_of(row)].append(row)
     return found
+
+
+def _rows_once_listed(account: Account, promises: list[Promise]) -> _Rows:
+    """All rows, when the watcher has listed again what it lists after its last kill: jobs of the cluster come by it."""
+    deadline = time.monotonic() + _LIST_SECONDS
+    while True:
+        rows = _rows(account)
+        if all(key_of(each) in rows for each in promises if _must_be_there(each)) or time.monotonic() > deadline:
+            return rows
+        time.sleep(5.0)
+
+
+def _must_be_there(promise: Promise) -> bool:
+    return promise.fate not in (Fate.DELETED, Fate.UNKNOWN) and promise.kind != CRON_JOB
 
 
 def _settle(stack: Stack) -> Iterator[str]:
@@ -73,7 +88,7 @@ def _unsettled(stack: Stack) -> str:
 
 def _broken(promise: Promise, rows: list[dict[str, Any]]) -> Iterator[str]:
     name = f"{promise.kind} {promise.namespace}/{promise.name}"
-    if not rows and promise.fate not in (Fate.DELETED, Fate.UNKNOWN) and promise.kind != CRON_JOB:
+    if not rows and _must_be_there(promise):
         yield f"{name} is gone: {promise.fate}"
     for row in rows:
         ended = row["status"] == "Finished"
