@@ -31,7 +31,7 @@ test: $(VENV)/.dev frontend ## all tests, on a real PostgreSQL, Valkey, worker a
 	$(BIN)/python -m pytest tests/e2e
 
 .PHONY: test-quick
-test-quick: $(VENV)/.dev ## the tests beside what differs from main, and the house rules (under 90 seconds; ARGS="--base HEAD~3")
+test-quick: $(VENV)/.dev ## the tests beside what differs from main, and the house rules (a minute or two; ARGS="--base HEAD~3")
 	@$(BIN)/python -m scripts.quick_tests $(ARGS) | xargs $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .PHONY: fuzz
