@@ -54,6 +54,7 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "rayjob-seen-010": "suspended, it gets its templates back when its pods have stopped",
     "rayjob-seen-033": _COPIED_MARKS,
     "rayjob-seen-061": _RUNS_ALREADY,
+    "rayservice-seen-030": "its workload would have two pod sets of one name, and Kueue's API takes none such",
     "sparkapplication-seen-004": _SECOND_START,
     "sparkapplication-seen-020": _SECOND_START,
     "sparkapplication-seen-024": "an end without words says that the job finished",
