@@ -51,7 +51,7 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "job-seen-062": "a prebuilt workload that is deleted stays until its pods have stopped; its job is given back",
     "raycluster-seen-033": _RUNS_ALREADY,
     "raycluster-seen-037": _RUNS_ALREADY,
-    "rayjob-seen-010": "suspended, it gets its templates back when its pods have stopped",
+    "rayjob-seen-010": "held while it runs, its workload goes, so no row tells the push to give it its templates back",
     "rayjob-seen-033": _COPIED_MARKS,
     "rayjob-seen-061": _RUNS_ALREADY,
     "rayservice-seen-030": "its workload would have two pod sets of one name, and Kueue's API takes none such",
