@@ -12,21 +12,23 @@ from typing import Any, Final
 from django.db import connection
 
 from accounts.models import Cluster
-from scheduling.advice.explanation import Explanation, WaitState
+from scheduling.advice.explanation import Explanation, Rule, WaitState
 
 WINDOW: Final = timedelta(hours=1)
 _SHORTEST: Final = timedelta(minutes=1)
 
 # A second look at a workload that holds its quota already is an Admit too; it has waited for nothing.
 _ADMITTED: Final = """
-    SELECT (
-            SELECT count(*) FROM scheduler_decision
-            WHERE cluster_name = %(cluster)s AND decided_at >= %(since)s AND action = 'Admit'
-                AND cluster_queue_name = %(cluster_queue)s AND detail ->> 'waited_seconds' IS NOT NULL
+    SELECT count(*), max(decided_at),
+        count(*) FILTER (
+            WHERE decided_at - make_interval(secs => (detail ->> 'waited_seconds')::float8) > %(queued_at)s
         ), (
             SELECT created_at FROM queues_clusterqueue
             WHERE cluster_id = %(cluster_id)s AND name = %(cluster_queue)s
         )
+    FROM scheduler_decision
+    WHERE cluster_name = %(cluster)s AND decided_at >= %(since)s AND action = 'Admit'
+        AND cluster_queue_name = %(cluster_queue)s AND detail ->> 'waited_seconds' IS NOT NULL
 """
 
 
@@ -43,6 +45,10 @@ class NoEstimate(StrEnum):
     """Another scheduler runs the cluster; what it admits, and in which order, is not ours to foretell."""
     NOTHING_ADMITTED = "NothingAdmitted"
     """No pace can be taken from an hour in which its ClusterQueue admitted nothing."""
+    NO_PLACE = "NoPlace"
+    """Its quota is free, but its pods have no place on nodes; smaller workloads are admitted meanwhile."""
+    OVERTAKEN = "Overtaken"
+    """Its ClusterQueue admitted workloads that were queued later: its place in the queue foretells nothing."""
 
 
 _SENTENCES: Final = {
@@ -51,7 +57,10 @@ _SENTENCES: Final = {
     NoEstimate.CANNOT_START: "It asks for more than it could ever have here.",
     NoEstimate.DECIDED_ELSEWHERE: "Another scheduler decides in this cluster.",
     NoEstimate.NOTHING_ADMITTED: "Nothing was admitted from its ClusterQueue in {window}.",
+    NoEstimate.NO_PLACE: "It waits for room on nodes, which the pace of its ClusterQueue does not foretell.",
+    NoEstimate.OVERTAKEN: "Its ClusterQueue admitted workloads that were queued later.",
 }
+_PLACES: Final = frozenset({Rule.DEVICES, Rule.NODES, Rule.TOPOLOGY, Rule.NAMESPACE_QUOTA})
 _SILENT: Final = {
     WaitState.HOLDS_QUOTA: NoEstimate.HOLDS_QUOTA,
     WaitState.NOT_QUEUED: NoEstimate.NOT_QUEUED,
@@ -61,7 +70,7 @@ _SILENT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExpectedStart:
-    """An estimate, or why there is none. `admitted` is None where nothing was counted."""
+    """An estimate, or why there is none. `admitted` and `overtaken_by` are None where nothing was counted."""
 
     at: datetime | None
     seconds: int | None
@@ -69,10 +78,21 @@ class ExpectedStart:
     basis: str
     window_seconds: int
     admitted: int | None
+    overtaken_by: int | None
     ahead: int
 
 
-def expected_start(cluster: Cluster, found: Explanation, now: datetime) -> ExpectedStart:
+@dataclass(frozen=True, slots=True)
+class _Admissions:
+    """The workloads that a ClusterQueue gave quota in the window, which is shorter for a younger ClusterQueue."""
+
+    count: int
+    overtaking: int
+    window: timedelta
+    since_last: timedelta
+
+
+def expected_start(cluster: Cluster, found: Explanation, queued_at: datetime, now: datetime) -> ExpectedStart:
     """When the workload of this explanation may start, by the pace of its ClusterQueue in the last hour, or since it
     was made where that is less."""
     ahead = max(0, found.position - 1)
@@ -82,22 +102,30 @@ def expected_start(cluster: Cluster, found: Explanation, now: datetime) -> Expec
         return _none(NoEstimate.DECIDED_ELSEWHERE, None, ahead)
     if found.state is WaitState.FITS_NOW and ahead == 0:
         basis = "Quota and devices for it are free now, and no workload is ahead of it."
-        return ExpectedStart(now, 0, "", basis, _seconds(WINDOW), None, 0)
-    admitted, window = _admitted(cluster, found.cluster_queue, now)
-    if admitted == 0:
-        return _none(NoEstimate.NOTHING_ADMITTED, admitted, ahead, window)
-    wait = window * (ahead + 1) / admitted
-    were = "workload was" if admitted == 1 else "workloads were"
+        return ExpectedStart(now, 0, "", basis, _seconds(WINDOW), None, None, 0)
+    admitted = _admissions(cluster, found.cluster_queue, queued_at, now)
+    if found.state is WaitState.WAITS and found.rule in _PLACES:
+        return _none(NoEstimate.NO_PLACE, admitted, ahead)
+    if admitted.count == 0:
+        return _none(NoEstimate.NOTHING_ADMITTED, admitted, ahead)
+    if admitted.overtaking > 0:
+        return _none(NoEstimate.OVERTAKEN, admitted, ahead)
+    interval = admitted.window / admitted.count
+    # A head that has waited longer than the pace says may wait as long again.
+    wait = max(interval, admitted.since_last) + interval * ahead
+    were = "workload was" if admitted.count == 1 else "workloads were"
     basis = (
-        f"{admitted} {were} admitted from this ClusterQueue in {_words(window)}; "
+        f"{admitted.count} {were} admitted from this ClusterQueue in {_words(admitted.window)}; "
         f"{ahead or 'none'} {'is' if ahead == 1 else 'are'} ahead."
     )
-    return ExpectedStart(now + wait, _seconds(wait), "", basis, _seconds(window), admitted, ahead)
+    return ExpectedStart(now + wait, _seconds(wait), "", basis, _seconds(admitted.window), admitted.count, 0, ahead)
 
 
-def _none(reason: NoEstimate, admitted: int | None, ahead: int, window: timedelta = WINDOW) -> ExpectedStart:
+def _none(reason: NoEstimate, admitted: _Admissions | None, ahead: int) -> ExpectedStart:
+    window = WINDOW if admitted is None else admitted.window
     basis = _SENTENCES[reason].format(window=_words(window))
-    return ExpectedStart(None, None, reason.value, basis, _seconds(window), admitted, ahead)
+    count, overtaking = (None, None) if admitted is None else (admitted.count, admitted.overtaking)
+    return ExpectedStart(None, None, reason.value, basis, _seconds(window), count, overtaking, ahead)
 
 
 def _seconds(time: timedelta) -> int:
@@ -111,16 +139,18 @@ def _words(window: timedelta) -> str:
     return "the last minute" if minutes == 1 else f"the last {minutes} minutes"
 
 
-def _admitted(cluster: Cluster, cluster_queue: str, now: datetime) -> tuple[int, timedelta]:
-    """How many workloads the ClusterQueue gave quota, and in which time: it may be younger than the window."""
+def _admissions(cluster: Cluster, cluster_queue: str, queued_at: datetime, now: datetime) -> _Admissions:
+    """The workloads that the ClusterQueue gave quota lately."""
     asked: dict[str, Any] = {
         "cluster": cluster.name,
         "cluster_id": cluster.pk,
         "since": now - WINDOW,
         "cluster_queue": cluster_queue,
+        "queued_at": queued_at,
     }
     with connection.cursor() as cursor:
         cursor.execute(_ADMITTED, asked)
-        [(count, created_at)] = cursor.fetchall()
+        [(count, last_at, overtaking, created_at)] = cursor.fetchall()
     age = WINDOW if created_at is None else max(now - created_at, _SHORTEST)
-    return int(count), min(WINDOW, age)
+    since_last = timedelta() if last_at is None else max(now - last_at, timedelta())
+    return _Admissions(int(count), int(overtaking), min(WINDOW, age), since_last)

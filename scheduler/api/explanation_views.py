@@ -15,6 +15,7 @@ from accounts.api.scope import ClusterView
 from accounts.models import Cluster
 from accounts.services.access import Access
 from queues.models import Workload
+from queues.querysets import queue_time
 from queues.services.visibility import Reader, visibility_of
 from scheduler.api.expected_start import NoEstimate, expected_start
 from scheduler.store.kept_world import kept_world
@@ -159,6 +160,9 @@ class ExpectedStartSerializer(serializers.Serializer[Any]):
     admitted = serializers.IntegerField(
         allow_null=True, help_text="Workloads that its ClusterQueue gave quota in that time; null: not counted."
     )
+    overtaken_by = serializers.IntegerField(
+        allow_null=True, help_text="Workloads among `admitted` that were queued later than this one; null: not counted."
+    )
     ahead = serializers.IntegerField(help_text="Workloads before it in its ClusterQueue.")
 
 
@@ -177,15 +181,17 @@ class ExplanationView(ClusterView):
     def get(self, request: Request, namespace: str, name: str) -> Response:
         """Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
 
-        With an estimate of when it starts, by the pace of its ClusterQueue in the last hour.
+        With an estimate of when it starts, by the pace of its ClusterQueue in the last hour, where that pace can tell.
         """
         self.require("view", "Workload", namespace)
-        if not Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name).exists():
+        rows = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
+        queued_at = rows.values_list(queue_time(), flat=True).first()
+        if queued_at is None:
             raise self.missing("Workload", namespace, name)
         with kept_world(self.cluster, time.time()) as world:
             key = f"{namespace}/{name}"
             found = FINISHED if world.workload(key) is None else world.explain(key)
-        expected = expected_start(self.cluster, found, timezone.now())
+        expected = expected_start(self.cluster, found, queued_at, timezone.now())
         return Response(explanation_json(found, self.access, self.cluster) | {"expected_start": asdict(expected)})
 
 

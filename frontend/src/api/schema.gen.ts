@@ -2296,7 +2296,7 @@ export interface paths {
          * Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it
          * @description Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
          *
-         *     With an estimate of when it starts, by the pace of its ClusterQueue in the last hour.
+         *     With an estimate of when it starts, by the pace of its ClusterQueue in the last hour, where that pace can tell.
          */
         get: operations["workloads_explanation_retrieve"];
         put?: never;
@@ -3506,6 +3506,8 @@ export interface components {
              *     * `CannotStart` - CannotStart
              *     * `DecidedElsewhere` - DecidedElsewhere
              *     * `NothingAdmitted` - NothingAdmitted
+             *     * `NoPlace` - NoPlace
+             *     * `Overtaken` - Overtaken
              */
             reason: components["schemas"]["ExpectedStartReasonEnum"] | components["schemas"]["BlankEnum"];
             /** @description The basis of the estimate, or why there is none, in a sentence. */
@@ -3514,6 +3516,8 @@ export interface components {
             window_seconds: number;
             /** @description Workloads that its ClusterQueue gave quota in that time; null: not counted. */
             admitted: number | null;
+            /** @description Workloads among `admitted` that were queued later than this one; null: not counted. */
+            overtaken_by: number | null;
             /** @description Workloads before it in its ClusterQueue. */
             ahead: number;
         };
@@ -3523,9 +3527,11 @@ export interface components {
          *     * `CannotStart` - CannotStart
          *     * `DecidedElsewhere` - DecidedElsewhere
          *     * `NothingAdmitted` - NothingAdmitted
+         *     * `NoPlace` - NoPlace
+         *     * `Overtaken` - Overtaken
          * @enum {string}
          */
-        ExpectedStartReasonEnum: "HoldsQuota" | "NotQueued" | "CannotStart" | "DecidedElsewhere" | "NothingAdmitted";
+        ExpectedStartReasonEnum: "HoldsQuota" | "NotQueued" | "CannotStart" | "DecidedElsewhere" | "NothingAdmitted" | "NoPlace" | "Overtaken";
         /** @description Why a workload waits, and when it may start. */
         ExplainedWorkload: {
             state: components["schemas"]["WaitStateEnum"];

@@ -93,6 +93,10 @@ def test_devices(cluster: Cluster, alice: SchemaClient) -> None:
     assert (body["state"], body["rule"]) == ("Waits", "Devices")
     nodes = body["flavors"][0]["nodes"]
     assert (nodes["nodes"], nodes["nearest_node"]) == (2, "n1")
+    Decision.objects.all().delete()
+    note_admissions(30, queue="main", waited_seconds=1.5)
+    expected = alice.get("/api/v1/workloads/team/w/explanation/").json()["expected_start"]
+    assert (expected["at"], expected["reason"], expected["overtaken_by"]) == (None, "NoPlace", 30)
     assert {(row["reason"], row["nodes"], row["devices"]) for row in nodes["refused"]} == {
         ("CardInsufficientMemory", 1, 2),
         ("NodeNotReady", 1, 0),
@@ -120,7 +124,7 @@ def test_the_command(contended: Cluster) -> None:
         call_command("explain", "team-a/none")
 
 
-def note_admissions(count: int, queue: str = "queue-team-a", minutes_ago: float = 30, **detail: object) -> None:
+def note_admissions(count: int, queue: str = "queue-team-a", minutes_ago: float = 3, **detail: object) -> None:
     """Workloads that the queue gave quota."""
     at = timezone.now() - timedelta(minutes=minutes_ago)
     first = Decision.objects.count()
@@ -128,7 +132,7 @@ def note_admissions(count: int, queue: str = "queue-team-a", minutes_ago: float 
         Decision(
             id=10_000 + first + number, decided_at=at, cluster_name="default", epoch=1, cycle=number, action="Admit",
             namespace="team-a", workload_name=f"past-{number}", workload_uid=uuid4(), cluster_queue_name=queue,
-            reason="Admitted", detail=detail or {"waited_seconds": 12.5},
+            reason="Admitted", detail=detail or {"waited_seconds": (at - START).total_seconds() + 60},
         )
         for number in range(count)
     )  # fmt: skip
@@ -161,6 +165,24 @@ def test_a_start_is_expected_at_the_pace_of_the_last_hour(contended: Cluster, al
     assert 600 <= (datetime.fromisoformat(expected["at"]) - asked).total_seconds() < 660
     first = alice.get(ADDRESS.replace("second", "first")).json()["expected_start"]
     assert (first["seconds"], first["ahead"]) == (300, 0)
+
+
+def test_a_head_that_waits_longer_than_the_pace_may_wait_as_long_again(contended: Cluster, alice: SchemaClient) -> None:
+    Decision.objects.all().delete()
+    note_admissions(60, minutes_ago=42)
+    addresses = (ADDRESS.replace("second", "first"), ADDRESS)
+    first, second = (alice.get(address).json()["expected_start"] for address in addresses)
+    assert first["seconds"] == pytest.approx(42 * 60, abs=30)
+    assert second["seconds"] == pytest.approx(43 * 60, abs=30)
+
+
+def test_no_start_is_expected_of_a_workload_that_later_ones_overtake(contended: Cluster, alice: SchemaClient) -> None:
+    Decision.objects.all().delete()
+    note_admissions(12)
+    note_admissions(3, minutes_ago=2, waited_seconds=1.5)
+    expected = alice.get(ADDRESS).json()["expected_start"]
+    assert (expected["at"], expected["reason"]) == (None, "Overtaken")
+    assert (expected["admitted"], expected["overtaken_by"]) == (15, 3)
 
 
 def test_the_pace_of_a_young_queue_is_that_of_its_life(contended: Cluster, alice: SchemaClient) -> None:
