@@ -10,10 +10,13 @@ import classes from "./yaml-panel.module.css";
 
 export function YamlPanel<Key extends QueryKey>({
   query,
+  opened: first = false,
 }: {
   query: UseQueryOptions<string, Error, string, Key>;
+  /** Whether it is open from the start. */
+  opened?: boolean;
 }) {
-  const [opened, { toggle }] = useDisclosure(false);
+  const [opened, { toggle }] = useDisclosure(first);
   const yaml = useQuery({ ...query, enabled: opened });
   return (
     <Panel>

@@ -1,6 +1,14 @@
 import { expect, it } from "vitest";
 import type { LiveDevice, LiveSlice } from "@/api/types";
-import { countStates, type DeviceEntry, groupByNode, headroom, nodeFaults, tenants } from "./summary";
+import {
+  candidateNodes,
+  countStates,
+  type DeviceEntry,
+  groupByNode,
+  headroom,
+  nodeFaults,
+  tenants,
+} from "./summary";
 
 function slice(namespace: string | null, memory: number, cores = 0): LiveSlice {
   return {
@@ -47,6 +55,29 @@ it("orders nodes and devices as people count", () => {
   expect(groups.map(({ node, entries }) => [node, ...entries.map(({ uuid }) => uuid)])).toEqual([
     ["node-2", "node-2-0", "node-2-1"],
     ["node-10", "node-10-0"],
+  ]);
+});
+
+it("finds the nodes of flavors, the emptiest first", () => {
+  const entries = [
+    entry("full", 0, [slice("a", 10)]),
+    entry("half", 0),
+    entry("half", 1, [slice("a", 10)]),
+    entry("half", 2, [], { health: false }),
+    entry("empty", 0),
+    entry("empty", 1),
+    entry("other", 0),
+  ];
+  const devices = Object.fromEntries(entries.map(({ uuid, device }) => [uuid, device]));
+  const nodes = ["full", "half", "empty", "other", "cpu"].map((name) => ({
+    name,
+    flavors: [name === "other" ? "b" : "a"],
+  }));
+  const found = candidateNodes(nodes, devices, ["a", "c"]);
+  expect(found.map(({ group, free }) => [group.node, free])).toEqual([
+    ["empty", 2],
+    ["half", 1],
+    ["full", 0],
   ]);
 });
 

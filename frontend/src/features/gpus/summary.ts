@@ -64,6 +64,30 @@ export function groupByNode(entries: readonly DeviceEntry[]): NodeGroup[] {
     .sort((a, b) => byName(a.node, b.node));
 }
 
+export interface CandidateNode {
+  group: NodeGroup;
+  /** Devices of which no slice is held, and that take slices. */
+  free: number;
+}
+
+/** The nodes of these flavors that have devices, the emptiest first. */
+export function candidateNodes(
+  nodes: readonly Pick<Node, "name" | "flavors">[],
+  devices: Readonly<Record<string, LiveDevice>>,
+  flavors: readonly string[],
+): CandidateNode[] {
+  const reached = new Set(
+    nodes.filter((node) => node.flavors.some((flavor) => flavors.includes(flavor))).map(({ name }) => name),
+  );
+  const entries = Object.entries(devices).map(([uuid, device]): DeviceEntry => ({ uuid, device }));
+  return groupByNode(entries.filter(({ device }) => reached.has(device.node)))
+    .map((group) => ({
+      group,
+      free: group.entries.filter(({ device }) => gpuState(device) === "free").length,
+    }))
+    .sort((a, b) => b.free - a.free || byName(a.group.node, b.group.node));
+}
+
 /** What keeps pods off a node, by the node's name; nodes that take pods are left out. */
 export function nodeFaults(
   nodes: readonly Pick<Node, "name" | "ready" | "unschedulable" | "cordoned" | "draining">[],

@@ -16,10 +16,24 @@ it("adds the requests of all pods", () => {
 });
 
 it("names accelerators first", () => {
-  expect(summarizeRequests(POD_SETS)).toEqual(["8 gpu · 32 GiB gpumem", "8.5 cpu · 17 GiB memory"]);
+  expect(summarizeRequests(POD_SETS)).toEqual(["8 GPU, 32 GiB", "8.5 CPU, 17 GiB RAM"]);
+});
+
+it("says of each unit what it is of, where the unit alone does not", () => {
+  const requests = {
+    "nvidia.com/gpu": "1",
+    "nvidia.com/gpucores": "81",
+    "nvidia.com/gpumem-percentage": "50",
+    "huawei.com/Ascend910A": "2",
+    "ephemeral-storage": "2Gi",
+  };
+  expect(summarizeRequests([{ count: 1, requests }])).toEqual([
+    "2 Ascend910A, 1 GPU, 50 % of memory, 81 %",
+    "2 GiB ephemeral-storage",
+  ]);
 });
 
 it("has one line where there is no accelerator, and none where nothing is asked", () => {
-  expect(summarizeRequests([{ count: 3, requests: { cpu: "1" } }])).toEqual(["3 cpu"]);
+  expect(summarizeRequests([{ count: 3, requests: { cpu: "1" } }])).toEqual(["3 CPU"]);
   expect(summarizeRequests([{ count: 3, requests: {} }])).toEqual([]);
 });

@@ -1,4 +1,5 @@
 /** What pod sets ask for, in a few words. */
+import { t } from "@lingui/core/macro";
 import type { PodSet } from "@/api/types";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
 
@@ -21,18 +22,25 @@ function rank(resource: string): number {
   return resource === "cpu" ? 2 : resource === "memory" ? 3 : 4;
 }
 
+/** "2 GPU", "16 GiB" of device memory, "25 %" of a device's cores: the unit says which it is. */
 function describe(resource: string, amount: number): string {
+  const text = formatAmountShort(resource, amount);
   const name = resource.split("/").at(-1) ?? resource;
-  return `${formatAmountShort(resource, amount)} ${name}`;
+  if (resource === "cpu") return t`${text} CPU`;
+  if (name === "gpu") return t`${text} GPU`;
+  if (resource === "memory") return t`${text} RAM`;
+  if (/percentage$/.test(name)) return t`${text} of memory`;
+  const hasUnit = /[^\d.,\s]/.test(text);
+  return hasUnit && resource.includes("/") ? text : `${text} ${name}`;
 }
 
-/** Two lines, "2 gpu · 16 GiB gpumem" and "8 cpu · 16 GiB memory": the accelerators first, for they are scarce. */
+/** Two lines, "2 GPU, 16 GiB, 25 %" and "8 CPU, 16 GiB RAM": the accelerators first, for they are scarce. */
 export function summarizeRequests(podSets: Pick<PodSet, "count" | "requests">[]): string[] {
   const parts = [...totalRequests(podSets)]
     .filter(([, amount]) => amount > 0)
     .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b));
   const line = (chosen: [string, number][]) =>
-    chosen.map(([resource, amount]) => describe(resource, amount)).join(" · ");
+    chosen.map(([resource, amount]) => describe(resource, amount)).join(", ");
   return [
     line(parts.filter(([resource]) => rank(resource) < 2)),
     line(parts.filter(([resource]) => rank(resource) >= 2)),

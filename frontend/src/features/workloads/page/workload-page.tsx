@@ -1,7 +1,7 @@
 /** What one workload is, why it waits or where it runs, and what happened to it. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Box, Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Box, Grid, Group, Skeleton, Stack, Tabs, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
@@ -18,7 +18,7 @@ import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { WorkloadActions } from "../actions/workload-actions";
 import { WorkloadStatusBadge } from "../list/workload-columns";
-import { StateOfWorkload } from "../waiting/why-it-waits";
+import { StateOfWorkload, type StateOfWorkloadProps } from "../waiting/why-it-waits";
 import { AdmissionChecks, Conditions } from "./conditions";
 import { Devices } from "./devices";
 import { Events } from "./events";
@@ -29,7 +29,12 @@ import { Pods } from "./pods";
 import { Use } from "./use";
 import { WhereItRan } from "./where-it-ran";
 
-export function WorkloadPage({ namespace, name }: { namespace: string; name: string }) {
+export interface WorkloadPageProps extends Pick<StateOfWorkloadProps, "candidates"> {
+  namespace: string;
+  name: string;
+}
+
+export function WorkloadPage({ namespace, name, candidates }: WorkloadPageProps) {
   const cluster = useCluster();
   const workload = useQuery(workloadQuery(cluster, { namespace, name }));
   const trail = (
@@ -70,7 +75,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
           <Trans>Not renewed: {workload.error.message}</Trans>
         </Text>
       )}
-      <StateOfWorkload workload={workload.data} />
+      <StateOfWorkload workload={workload.data} candidates={candidates} />
       {workload.data.push_error !== "" && (
         <Box mb="md">
           <ErrorState
@@ -90,22 +95,42 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
         </Panel>
         <Grid gap="md">
           <Grid.Col span={{ base: 12, lg: 7 }}>
+            <Records workload={workload.data} />
+          </Grid.Col>
+          <Grid.Col span={{ base: 12, lg: 5 }}>
             <Stack gap="md">
               <Use workload={workload.data} />
               <PodSets podSets={workload.data.pod_sets} />
               <AdmissionChecks checks={workload.data.admission_checks} />
-              <Conditions conditions={workload.data.conditions} />
-            </Stack>
-          </Grid.Col>
-          <Grid.Col span={{ base: 12, lg: 5 }}>
-            <Stack gap="md">
-              <Events workload={workload.data} />
-              <YamlPanel query={yamlQuery(cluster, { kind: "Workload", namespace, name })} />
             </Stack>
           </Grid.Col>
         </Grid>
       </Stack>
     </>
+  );
+}
+
+/** What the cluster and the scheduler have recorded of it: one of three at a time. */
+function Records({ workload }: { workload: WorkloadDetail }) {
+  const cluster = useCluster();
+  const { namespace, name } = workload;
+  return (
+    <Tabs defaultValue="events" keepMounted={false}>
+      <Tabs.List mb="md">
+        <Tabs.Tab value="events">{t`Events`}</Tabs.Tab>
+        <Tabs.Tab value="conditions">{t`Conditions`}</Tabs.Tab>
+        <Tabs.Tab value="yaml">YAML</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="events">
+        <Events workload={workload} />
+      </Tabs.Panel>
+      <Tabs.Panel value="conditions">
+        <Conditions conditions={workload.conditions} />
+      </Tabs.Panel>
+      <Tabs.Panel value="yaml">
+        <YamlPanel query={yamlQuery(cluster, { kind: "Workload", namespace, name })} opened />
+      </Tabs.Panel>
+    </Tabs>
   );
 }
 

@@ -1,22 +1,24 @@
 import { expect, it } from "vitest";
 import type { ExplainedWorkload } from "@/api/types";
-import { expectedWords } from "./expected-start";
+import { expectedWords, overtakenWords } from "./expected-start";
 
 type Expected = ExplainedWorkload["expected_start"];
 
-const words = (change: Partial<Expected>) =>
-  expectedWords({
-    expected_start: {
-      at: "2026-01-01T00:12:00Z",
-      seconds: 720,
-      reason: "",
-      basis: "",
-      window_seconds: 3600,
-      admitted: 30,
-      ahead: 5,
-      ...change,
-    },
-  });
+const expected = (change: Partial<Expected>) => ({
+  expected_start: {
+    at: "2026-01-01T00:12:00Z",
+    seconds: 720,
+    reason: "",
+    basis: "",
+    window_seconds: 3600,
+    admitted: 30,
+    overtaken_by: 0,
+    ahead: 5,
+    ...change,
+  } satisfies Expected,
+});
+
+const words = (change: Partial<Expected>) => expectedWords(expected(change));
 
 it("is an estimate with its basis", () => {
   expect(words({})).toBe(
@@ -34,6 +36,20 @@ it("says why there is none", () => {
   expect(words({ ...none, reason: "NothingAdmitted" })).toContain("nothing was admitted");
   expect(words({ ...none, reason: "DecidedElsewhere" })).toContain("another scheduler decides");
   expect(words({ ...none, reason: "HoldsQuota" })).toBe("");
+});
+
+it("gives no estimate to a workload that has no place, or that others pass", () => {
+  const none = { at: null, seconds: null, overtaken_by: 37 };
+  expect(words({ ...none, reason: "NoPlace" })).toContain("room on nodes");
+  expect(words({ ...none, reason: "Overtaken" })).toContain("pass it");
+  expect(overtakenWords(expected({ ...none, reason: "NoPlace" }))).toBe(
+    "37 workloads that were queued later passed it in the last hour",
+  );
+  expect(overtakenWords(expected({ ...none, overtaken_by: 1, window_seconds: 600 }))).toBe(
+    "1 workload that was queued later has passed it",
+  );
+  expect(overtakenWords(expected({}))).toBe("");
+  expect(overtakenWords(expected({ overtaken_by: null }))).toBe("");
 });
 
 it("names no pace for what fits now", () => {

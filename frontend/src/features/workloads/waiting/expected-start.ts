@@ -23,6 +23,23 @@ function window(seconds: number): string {
   });
 }
 
+/** How many that were queued later its ClusterQueue admitted meanwhile; empty where none was, or none was counted. */
+export function overtakenWords({
+  expected_start: { overtaken_by: others, window_seconds: over },
+}: Pick<ExplainedWorkload, "expected_start">): string {
+  if (others === null || others === 0) return "";
+  if (over >= HOUR) {
+    return plural(others, {
+      one: "# workload that was queued later passed it in the last hour",
+      other: "# workloads that were queued later passed it in the last hour",
+    });
+  }
+  return plural(others, {
+    one: "# workload that was queued later has passed it",
+    other: "# workloads that were queued later have passed it",
+  });
+}
+
 /** A sentence; empty where the page says the same already. */
 export function expectedWords({
   expected_start: expected,
@@ -38,6 +55,10 @@ export function expectedWords({
       return t`No start can be estimated: nothing was admitted from its ClusterQueue lately.`;
     case "DecidedElsewhere":
       return t`No start can be estimated: another scheduler decides in this cluster.`;
+    case "NoPlace":
+      return t`No start can be estimated: it waits for room on nodes.`;
+    case "Overtaken":
+      return t`No start can be estimated: workloads that were queued later pass it.`;
     case "NotQueued":
       return t`No start can be estimated: it is in no queue that admits.`;
     default:

@@ -2,7 +2,8 @@
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Code, Grid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Button, Code, Grid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import type { ReactNode } from "react";
 import type { Explanation, FlavorVerdict } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
@@ -13,6 +14,7 @@ import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { nearestWords, refusalWords } from "@/lib/words/refusal-words";
 import classes from "../workloads.module.css";
+import { isOfNodes } from "./state-sentence";
 
 const verdicts = (): Record<FlavorVerdict["rule"], { label: string; color: string }> => ({
   None: { label: t`Fits`, color: "teal" },
@@ -53,10 +55,10 @@ export function ExplanationTables({ explanation, error, onRetry }: ExplanationTa
     <Grid gap="md">
       <Grid.Col span={{ base: 12, lg: others ? 7 : 12 }}>
         <Stack gap="md">
-          {flavors.length > 0 && <FlavorTable flavors={flavors} />}
           {refusing.map((verdict) => (
             <NodeTable key={`${verdict.pod_sets.join()} ${verdict.flavor}`} verdict={verdict} />
           ))}
+          {flavors.length > 0 && <FlavorTable flavors={flavors} folded={isOfNodes(explanation.rule)} />}
         </Stack>
       </Grid.Col>
       {others && (
@@ -85,40 +87,58 @@ function PlainTable({ head, children }: { head: ReactNode; children: ReactNode }
   );
 }
 
-function FlavorTable({ flavors }: { flavors: FlavorVerdict[] }) {
+/** `folded`: quota is not the cause, so that its table is opened only on demand. */
+function FlavorTable({ flavors, folded }: { flavors: FlavorVerdict[]; folded: boolean }) {
   const groups = new Set(flavors.map(({ pod_sets }) => pod_sets.join(", ")));
+  const [opened, { toggle }] = useDisclosure(!folded);
   return (
-    <Panel title={t`Quota, by flavor`} flush>
-      <PlainTable
-        head={
-          <>
-            <Table.Th>
-              <Trans>Flavor and resource</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Asked</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Free</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Lacking</Trans>
-            </Table.Th>
-            <Table.Th ta="right" title={t`Used of the ClusterQueue's own quota`}>
-              <Trans>Used / quota</Trans>
-            </Table.Th>
-          </>
-        }
-      >
-        {flavors.map((verdict) => (
-          <FlavorRows
-            key={`${verdict.pod_sets.join()} ${verdict.flavor}`}
-            verdict={verdict}
-            withPodSets={groups.size > 1}
-          />
-        ))}
-      </PlainTable>
+    <Panel
+      title={t`Quota, by flavor`}
+      aside={
+        folded && (
+          <Button size="compact-xs" variant="subtle" onClick={toggle} aria-expanded={opened}>
+            {opened ? <Trans>Hide</Trans> : <Trans>Not the cause: show</Trans>}
+          </Button>
+        )
+      }
+      flush
+    >
+      {opened && <FlavorRowsTable flavors={flavors} withPodSets={groups.size > 1} />}
     </Panel>
+  );
+}
+
+function FlavorRowsTable({ flavors, withPodSets }: { flavors: FlavorVerdict[]; withPodSets: boolean }) {
+  return (
+    <PlainTable
+      head={
+        <>
+          <Table.Th>
+            <Trans>Flavor and resource</Trans>
+          </Table.Th>
+          <Table.Th ta="right">
+            <Trans>Asked</Trans>
+          </Table.Th>
+          <Table.Th ta="right">
+            <Trans>Free</Trans>
+          </Table.Th>
+          <Table.Th ta="right">
+            <Trans>Lacking</Trans>
+          </Table.Th>
+          <Table.Th ta="right" title={t`Used of the ClusterQueue's own quota`}>
+            <Trans>Used / quota</Trans>
+          </Table.Th>
+        </>
+      }
+    >
+      {flavors.map((verdict) => (
+        <FlavorRows
+          key={`${verdict.pod_sets.join()} ${verdict.flavor}`}
+          verdict={verdict}
+          withPodSets={withPodSets}
+        />
+      ))}
+    </PlainTable>
   );
 }
 

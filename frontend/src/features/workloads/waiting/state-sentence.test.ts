@@ -62,6 +62,33 @@ describe("the sentence", () => {
     );
   });
 
+  it("says how many pods have a place, and on how many nodes the next one has none", () => {
+    const nodes = (replica: number, all: number, other: number): FlavorVerdict["nodes"] => ({
+      pod_set: "main",
+      replica,
+      nodes: all,
+      refused: [
+        { reason: "NodeNotSelected", nodes: other, devices: 0 },
+        { reason: "CardInsufficientMemory", nodes: all - other, devices: 12 },
+      ],
+      nearest_node: "gpu-1",
+      nearest_reason: "",
+      message: "",
+      namespace_quota: false,
+    });
+    const flavors = [
+      { ...verdict("a100", "Devices"), nodes: nodes(0, 6, 4) },
+      { ...verdict("v100", "Devices"), nodes: nodes(1, 6, 2) },
+    ];
+    const asked = (count: number) => [{ name: "main", count, requests: { "nvidia.com/gpu": "8", cpu: "8" } }];
+    const sentence = (count: number) =>
+      waitingSentence(explanation({ rule: "Devices", flavors }), asked(count));
+    expect(sentence(4)).toBe(
+      "It waits for 8 GPU on one node for each of its 4 pods: 1 has a place; for the next one none of the 4 nodes of flavor v100 has room.",
+    );
+    expect(sentence(1)).toBe("It waits for 8 GPU on one node: none of the 4 nodes of flavor v100 has room.");
+  });
+
   it("tells one that can never start from one that waits", () => {
     const flavors = [verdict("a", "MaximumQuota", need("cpu", 99_000, 4000, 4000))];
     expect(waitingSentence(explanation({ state: "CannotStart", rule: "MaximumQuota", flavors }))).toBe(

@@ -1,9 +1,12 @@
 /** The state of a workload in one sentence. */
 import { plural, t } from "@lingui/core/macro";
-import type { Explanation, FlavorVerdict, WorkloadDetail } from "@/api/types";
+import type { Explanation, FlavorVerdict, PodSet, WorkloadDetail } from "@/api/types";
 import { formatAmountShort } from "@/lib/quantity";
 import { formatDuration, secondsBetween } from "@/lib/time";
 import { explainPendingReason } from "@/lib/words/pending-reason";
+import { summarizeRequests } from "../list/requests";
+
+type AskingPodSet = Pick<PodSet, "name" | "count" | "requests">;
 
 /** "2 cpu", "62 % of nvidia.com/gpucores" */
 function amountOf(resource: string, amount: number): string {
@@ -36,25 +39,61 @@ function cannotStart({ flavors, message }: Explanation): string {
   return t`It cannot start: it asks for ${amountOf(resource, asked)}, and its queue can have at most ${formatAmountShort(resource, maximum)} in flavor ${flavor}.`;
 }
 
-function waits(explanation: Explanation): string {
+/** Whether nodes or their devices refuse it, and not its quota. */
+export function isOfNodes(rule: Explanation["rule"]): boolean {
+  return rule === "Devices" || rule === "Nodes";
+}
+
+type Nodes = NonNullable<FlavorVerdict["nodes"]>;
+
+/** The nodes that a flavor's pods may run on at all: the others are not selected by labels, selector or affinity. */
+function candidates({ nodes, refused }: Nodes): number {
+  return nodes - (refused.find(({ reason }) => reason === "NodeNotSelected")?.nodes ?? 0);
+}
+
+/** The flavor with free quota on whose nodes the most pods have a place. */
+export function nearestPlace(flavors: FlavorVerdict[]): (FlavorVerdict & { nodes: Nodes }) | undefined {
+  return flavors
+    .flatMap((verdict) =>
+      verdict.nodes === null || !isOfNodes(verdict.rule) ? [] : [{ ...verdict, nodes: verdict.nodes }],
+    )
+    .toSorted((a, b) => b.nodes.replica - a.nodes.replica || candidates(b.nodes) - candidates(a.nodes))[0];
+}
+
+/** "It waits for 8 GPU on one node: none of the 4 nodes of flavor v100 has room.", of several pods with those that have a place. */
+function waitsForPlace(verdict: FlavorVerdict & { nodes: Nodes }, podSets: readonly AskingPodSet[]): string {
+  const { flavor, nodes } = verdict;
+  const podSet = podSets.find(({ name }) => name === nodes.pod_set);
+  const [asked = t`the devices of one pod`] =
+    podSet === undefined ? [] : summarizeRequests([{ count: 1, requests: podSet.requests }]);
+  const none = plural(candidates(nodes), {
+    0: `no node belongs to flavor ${flavor}`,
+    one: `the only node of flavor ${flavor} has no room`,
+    other: `none of the # nodes of flavor ${flavor} has room`,
+  });
+  const count = podSet?.count ?? 1;
+  if (count === 1) return t`It waits for ${asked} on one node: ${none}.`;
+  if (nodes.replica === 0)
+    return t`It waits for ${asked} on one node for each of its ${count} pods: ${none}.`;
+  const placed = plural(nodes.replica, { one: "# has a place", other: "# have a place" });
+  return t`It waits for ${asked} on one node for each of its ${count} pods: ${placed}; for the next one ${none}.`;
+}
+
+function waits(explanation: Explanation, podSets: readonly AskingPodSet[]): string {
   const { rule, flavors, message } = explanation;
   if (rule === "Quota") {
     const nearest = nearestFlavor(flavors);
     if (nearest !== undefined)
       return t`It waits for quota: flavor ${nearest.flavor} lacks ${lackingOf(nearest)}.`;
   }
-  if (rule === "Devices") {
-    const nodes = flavors.find((verdict) => verdict.nodes !== null)?.nodes;
-    if (nodes)
-      return plural(nodes.nodes, {
-        one: "Quota is free, but the only node has not the devices that it asks for.",
-        other: "Quota is free, but none of # nodes has the devices that it asks for.",
-      });
+  if (isOfNodes(rule)) {
+    const nearest = nearestPlace(flavors);
+    if (nearest !== undefined) return waitsForPlace(nearest, podSets);
   }
   return message;
 }
 
-export function waitingSentence(explanation: Explanation): string {
+export function waitingSentence(explanation: Explanation, podSets: readonly AskingPodSet[] = []): string {
   switch (explanation.state) {
     case "FitsNow":
       return t`Quota and devices are free for it: it starts when its turn comes.`;
@@ -66,7 +105,7 @@ export function waitingSentence(explanation: Explanation): string {
     case "CannotStart":
       return cannotStart(explanation);
     case "Waits":
-      return waits(explanation);
+      return waits(explanation, podSets);
     default:
       return explanation.message;
   }
@@ -92,7 +131,8 @@ export function stateSentence(
   }
   if (status === "QuotaReserved") return t`It holds quota and waits for its admission checks.`;
   if (status === "Evicted") return workload.message || t`It was evicted; its pods are stopping.`;
-  if (explanation !== undefined && explanation.state !== "HoldsQuota") return waitingSentence(explanation);
+  if (explanation !== undefined && explanation.state !== "HoldsQuota")
+    return waitingSentence(explanation, workload.pod_sets);
   return (
     workload.message || explainPendingReason(workload.reason) || t`The scheduler has not evaluated it yet.`
   );

@@ -2,6 +2,7 @@
 import { t } from "@lingui/core/macro";
 import { Box, Code, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
 import type { ExplainedWorkload, WorkloadDetail } from "@/api/types";
 import { explanationQuery } from "@/api/workloads";
@@ -10,10 +11,10 @@ import { useNow } from "@/lib/clock";
 import { formatCount } from "@/lib/quantity";
 import { formatAge, formatDuration, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
-import { expectedWords } from "./expected-start";
+import { expectedWords, overtakenWords } from "./expected-start";
 import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
-import { stateSentence } from "./state-sentence";
+import { isOfNodes, stateSentence } from "./state-sentence";
 
 const LOOKS: Record<WorkloadDetail["status"], { icon: IconName; accent: string }> = {
   Pending: { icon: "clock", accent: "var(--mantine-color-yellow-6)" },
@@ -24,13 +25,21 @@ const LOOKS: Record<WorkloadDetail["status"], { icon: IconName; accent: string }
 };
 const CANNOT_START = { icon: "alert", accent: "var(--mantine-color-red-6)" } as const;
 
-export function StateOfWorkload({ workload }: { workload: WorkloadDetail }) {
+export interface StateOfWorkloadProps {
+  workload: WorkloadDetail;
+  /** The nodes of these flavors, and the workloads that hold their devices. */
+  candidates: (flavors: readonly string[]) => ReactNode;
+}
+
+export function StateOfWorkload({ workload, candidates }: StateOfWorkloadProps) {
   const waits = workload.status === "Pending";
   const found = useQuery({ ...explanationQuery(useCluster(), workload), enabled: waits });
   const explanation = waits ? found.data : undefined;
+  const reached = flavorsWithoutRoom(explanation);
   return (
     <Stack gap="md" mb="md" component="section" aria-label={waits ? t`Why it waits` : t`State`}>
       <Banner workload={workload} explanation={explanation} />
+      {reached.length > 0 && candidates(reached)}
       {waits && (
         <ExplanationTables
           explanation={found.data}
@@ -42,6 +51,13 @@ export function StateOfWorkload({ workload }: { workload: WorkloadDetail }) {
   );
 }
 
+/** The flavors that have quota for it, and whose nodes have no room. */
+function flavorsWithoutRoom(explanation: ExplainedWorkload | undefined): string[] {
+  const found = explanation?.flavors.filter(({ rule, nodes }) => isOfNodes(rule) && nodes !== null);
+  return [...new Set(found?.map(({ flavor }) => flavor))];
+}
+
+/** Three lines: what it waits for; since when, in which place, and when it may start; what can be done. */
 function Banner({
   workload,
   explanation,
@@ -51,19 +67,24 @@ function Banner({
 }) {
   const now = useNow();
   const { icon, accent } = explanation?.state === "CannotStart" ? CANNOT_START : LOOKS[workload.status];
+  const estimate = explanation === undefined ? "" : expectedWords(explanation);
   return (
     <div className={classes.why} style={{ ["--accent" as string]: accent }}>
       <Icon name={icon} size={22} />
       <Text fw={650} component="h2" fz="md" style={{ overflowWrap: "anywhere" }}>
         {stateSentence(workload, explanation, now)}
       </Text>
-      {explanation !== undefined && explanation.remedy !== "" && <Text fz="sm">{explanation.remedy}</Text>}
-      {explanation !== undefined && expectedWords(explanation) !== "" && (
-        <Text fz="sm" title={explanation.expected_start.basis}>
-          {expectedWords(explanation)}
+      <Facts workload={workload} explanation={explanation} now={now} />
+      {estimate !== "" && (
+        <Text fz="sm" title={explanation?.expected_start.basis}>
+          {estimate}
         </Text>
       )}
-      <Facts workload={workload} explanation={explanation} now={now} />
+      {explanation !== undefined && explanation.remedy !== "" && (
+        <Text fz="sm" c="var(--kw-muted)">
+          {explanation.remedy}
+        </Text>
+      )}
       {explanation?.rule === "Devices" && (
         <Box>
           <Moves namespace={workload.namespace} name={workload.name} />
@@ -85,19 +106,21 @@ function Facts({
   const { requeue_at: requeueAt } = workload;
   const waited = workload.status === "Pending" ? secondsBetween(workload.queued_at, null, now) : null;
   const retry = requeueAt === null ? null : Math.max(0, (Date.parse(requeueAt) - now) / 1000);
+  const overtaken = explanation === undefined ? "" : overtakenWords(explanation);
   const facts = [
+    waited !== null && t`waiting for ${formatAge(waited)}`,
     explanation !== undefined &&
       explanation.position > 0 &&
       t`number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
-    waited !== null && t`waiting for ${formatAge(waited)}`,
+    overtaken !== "" && overtaken,
     retry !== null && workload.status !== "Finished" && t`may be tried again in ${formatDuration(retry)}`,
   ].filter((fact) => fact !== false);
   return (
-    <Text fz="xs" c="var(--kw-muted)" className="kw-number">
+    <Text fz="sm" className="kw-number">
+      {facts.join(" · ")}{" "}
       {workload.reason !== "" && workload.reason !== workload.status && (
         <Code fz="xs">{workload.reason}</Code>
-      )}{" "}
-      {facts.join(" · ")}
+      )}
     </Text>
   );
 }
