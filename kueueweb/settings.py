@@ -367,6 +367,7 @@ SPECTACULAR_SETTINGS = {
         "NumbersSourceEnum": "scheduler.api.cohort_tree.SOURCES",
         "QuotaHolderKindEnum": "kueueweb.api.preview_effects.QUOTA_HOLDERS",
         "WaitStateEnum": "scheduler.api.explanation_views.WAIT_STATES",
+        "WorkloadStateEnum": "queues.api.serializers.WORKLOAD_STATES",
         "WorkloadStatusEnum": "queues.api.serializers.WORKLOAD_STATUSES",
     },
     "SCHEMA_PATH_PREFIX": "/api/v1/",

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import connection, models
+from django.db.models import Case, F, Value, When
 from django.db.models.expressions import RawSQL
+
+from scheduling.model.vocabulary import FinishedReason, WorkloadState, WorkloadStatus
 
 _QUEUED_AT: Final = """
     CASE WHEN queues_workload.evicted_at IS NOT NULL AND jsonb_path_exists(
@@ -49,6 +52,21 @@ _VERSION: Final = """
 def queue_time() -> RawSQL:
     """Kueue's queue-order timestamp: the creation, or the eviction if a check or a timeout evicted the workload."""
     return RawSQL(_QUEUED_AT, [], output_field=models.DateTimeField())  # noqa: S611 (our own constant)
+
+
+def workload_state() -> Case:
+    """The workload's WorkloadState."""
+    ended_badly = (FinishedReason.FAILED, FinishedReason.FAILED_TO_START)
+    return Case(
+        When(status=WorkloadStatus.FINISHED, reason=FinishedReason.SUCCEEDED, then=Value(WorkloadState.SUCCEEDED)),
+        When(status=WorkloadStatus.FINISHED, reason__in=ended_badly, then=Value(WorkloadState.FAILED)),
+        When(status=WorkloadStatus.ADMITTED, pods_ready_at=None, then=Value(WorkloadState.STARTING)),
+        When(status=WorkloadStatus.ADMITTED, then=Value(WorkloadState.RUNNING)),
+        When(status__in=(WorkloadStatus.PENDING, WorkloadStatus.QUOTA_RESERVED), active=False,
+             then=Value(WorkloadState.ON_HOLD)),
+        default=F("status"),
+        output_field=models.CharField(),
+    )  # fmt: skip
 
 
 def workload_version() -> RawSQL:

@@ -83,7 +83,15 @@ const refuse = (
 
 const page = (results: unknown[]) => ({ results, next: null });
 
-const GROUPS = ["status", "namespace", "cluster_queue", "priority_class", "reason", "submitted_by"] as const;
+const GROUPS = [
+  "state",
+  "status",
+  "namespace",
+  "cluster_queue",
+  "priority_class",
+  "reason",
+  "submitted_by",
+] as const;
 
 function countWorkloads(query: URLSearchParams): unknown {
   const asked = query.get("by") ?? "";
@@ -100,6 +108,7 @@ function countWorkloads(query: URLSearchParams): unknown {
 function matching(query: URLSearchParams): WorkloadDetail[] {
   const filters = [
     "status",
+    "state",
     "cluster_queue",
     "namespace",
     "priority_class",
@@ -145,7 +154,7 @@ function workloadAnswer(
   else {
     if (verb === "hold") workload.active = false;
     if (verb === "release") workload.active = true;
-    if (verb === "cancel") workload.status = "Finished";
+    if (verb === "cancel") workload.status = workload.state = "Finished";
     answer(response, workload);
   }
 }

@@ -16,6 +16,7 @@ from accounts.api.scope import ClusterView
 from queues.api.filters import WorkloadFilter, living_pods, query_text
 from queues.api.label_selector import label_text
 from queues.models import Workload
+from queues.querysets import workload_state
 from scheduling.manifest.syntax import qualified_name
 
 _COLUMNS: Final = {
@@ -28,6 +29,7 @@ _COLUMNS: Final = {
     "submitted_by": "submitted_by",
     "cluster": "cluster__name",
 }
+_STATE: Final = "state"
 _NODE: Final = "node"
 _LABEL: Final = "label:"
 MAX_GROUPS: Final = 500
@@ -35,8 +37,9 @@ _BY = OpenApiParameter(
     "by",
     OpenApiTypes.STR,
     default="status",
-    description=f"Count by: {', '.join((*_COLUMNS, _NODE))}, or `{_LABEL}` and the key of a label. A workload "
-    "with pods on several nodes is counted on each; one without that label, or on no node, has the value ''.",
+    description=f"Count by: {', '.join((*_COLUMNS, _STATE, _NODE))}, or `{_LABEL}` and the key of a "
+    "label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the "
+    "value ''.",
 )
 
 
@@ -87,10 +90,12 @@ def _counted(workloads: QuerySet[Workload], by: str) -> tuple[int, Mapping[str, 
         if broken is not None:
             raise ValidationError({"by": f"{key!r} is no key of a label: it {broken}."})
         workloads, column = workloads.annotate(counted_label=label_text("labels", key)), "counted_label"
+    elif by == _STATE:
+        workloads, column = workloads.annotate(counted_state=workload_state()), "counted_state"
     elif by in _COLUMNS:
         column = _COLUMNS[by]
     else:
-        supported = ", ".join((*_COLUMNS, _NODE, f"{_LABEL}KEY"))
+        supported = ", ".join((*_COLUMNS, _STATE, _NODE, f"{_LABEL}KEY"))
         raise ValidationError({"by": f"Unsupported value: {by!r}. Supported values: {supported}."})
     counts: Counter[str] = Counter()
     for value, count in workloads.values_list(column).annotate(count=Count("id")):

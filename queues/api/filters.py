@@ -11,11 +11,13 @@ from rest_framework.exceptions import ValidationError
 
 from queues.api.label_selector import with_labels
 from queues.models import LocalQueue, Pod, PodSet, Workload
-from scheduling.model.vocabulary import WorkloadStatus
+from queues.querysets import workload_state
+from scheduling.model.vocabulary import WorkloadState, WorkloadStatus
 
 MAX_NAMES: Final = 100
 """The number of names in a delta of the live stream."""
 _STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
+_STATES: Final = [(state.value, state.value) for state in WorkloadState]
 
 
 def living_pods() -> QuerySet[Pod]:
@@ -60,6 +62,7 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     local_queue = filters.CharFilter(field_name="queue_name")
     namespace = filters.CharFilter()
     status = _ManyChoices(choices=_STATUSES, help_text="One or more, separated by commas.")
+    state = _ManyChoices(method="in_state", choices=_STATES, help_text="One or more, separated by commas.")
     reason = filters.CharFilter()
     active = filters.BooleanFilter()
     priority_class = filters.CharFilter(field_name="priority_class_name")
@@ -111,6 +114,10 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         if not slash:
             return workloads.filter(Q(name__icontains=value) | Q(namespace__icontains=value))
         return workloads.filter(namespace__iendswith=namespace, name__istartswith=rest)
+
+    def in_state(self, workloads: QuerySet[Workload], name: str, value: list[str]) -> QuerySet[Workload]:
+        """The workloads in one of these states."""
+        return workloads.alias(asked_state=workload_state()).filter(asked_state__in=value)
 
     # Subqueries, not joins: a workload with many pods is one workload, in lists and in counts.
 

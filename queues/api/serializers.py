@@ -5,12 +5,13 @@ from typing import Any, Final
 from rest_framework import serializers
 
 from accounts.api.fields import Text, TrueOrFalse
-from scheduling.model.vocabulary import ConditionStatus, FinishedReason, WorkloadStatus
+from scheduling.model.vocabulary import ConditionStatus, FinishedReason, WorkloadState, WorkloadStatus
 
 Shape = serializers.Serializer[Any]
 
 CONDITION_STATUSES: Final = [status.value for status in ConditionStatus]
 WORKLOAD_STATUSES: Final = [status.value for status in WorkloadStatus]
+WORKLOAD_STATES: Final = [state.value for state in WorkloadState]
 
 
 def quantities(help_text: str, *, required: bool = True) -> serializers.DictField:
@@ -103,6 +104,9 @@ class WorkloadSerializer(Shape):
     priority = serializers.IntegerField()
     priority_class = serializers.CharField()
     status = serializers.ChoiceField(WORKLOAD_STATUSES)
+    state = serializers.ChoiceField(
+        WORKLOAD_STATES, help_text="The status, with what `active`, the pods and the end add to it."
+    )
     active = serializers.BooleanField(help_text="False: held back, as with Kueue's spec.active.")
     never_preempt = serializers.BooleanField()
     maximum_execution_seconds = serializers.IntegerField(allow_null=True)

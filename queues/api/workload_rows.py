@@ -7,13 +7,13 @@ from django.db.models import F, QuerySet
 
 from queues.api.label_selector import label_text
 from queues.models import PodSet, Workload
-from queues.querysets import queue_time, workload_version
+from queues.querysets import queue_time, workload_state, workload_version
 from queues.services.visibility import Reader
 from scheduling.model.quantity import format_amounts
 
 _WORKLOAD_FIELDS: Final = (
     "id", "uid", "namespace", "name", "queue_name", "priority", "status", "active", "reason", "message", "created_at",
-    "queued_at", "quota_reserved_at", "admitted_at", "evicted_at", "finished_at", "requeue_at", "submitted_by",
+    "state", "queued_at", "quota_reserved_at", "admitted_at", "evicted_at", "finished_at", "requeue_at", "submitted_by",
     "never_preempt", "maximum_execution_seconds", "labels",
 )  # fmt: skip
 _POD_SET_FIELDS: Final = (
@@ -35,7 +35,7 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, anno
     if detail:
         fields = (*_WORKLOAD_FIELDS, *_DETAIL_FIELDS, "resource_version")
         workloads = workloads.annotate(resource_version=workload_version())
-    return workloads.annotate(queued_at=queue_time()).values(
+    return workloads.annotate(queued_at=queue_time(), state=workload_state()).values(
         *fields,
         cluster_name=F("cluster__name"),
         cluster_queue=F("cluster_queue_name"),

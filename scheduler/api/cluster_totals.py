@@ -64,7 +64,7 @@ def workload_totals(reach: Reach) -> dict[int, WorkloadTotals]:
             totals["admitted"] += count if status == "Admitted" else 0
         else:
             totals["pending" if active else "held"] += count
-        if status in {"Pending", "Evicted"}:
+        if active and status in {"Pending", "Evicted"}:
             found[pk].by_reason[reason] += count
     return found
 

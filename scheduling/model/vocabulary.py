@@ -55,6 +55,22 @@ class WorkloadStatus(StrEnum):
     FINISHED = "Finished"
 
 
+class WorkloadState(StrEnum):
+    """The stage of a workload's life with what `active`, its pods and its end add to the status."""
+
+    ON_HOLD = "OnHold"
+    PENDING = "Pending"
+    QUOTA_RESERVED = "QuotaReserved"
+    STARTING = "Starting"
+    """Admitted, and not all of its pods are ready."""
+    RUNNING = "Running"
+    EVICTED = "Evicted"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    FINISHED = "Finished"
+    """Neither succeeded nor failed: cancelled, replaced, or without its owner."""
+
+
 class PendingReason(StrEnum):
     """The reason why QuotaReserved is False (Kueue's reasons, and some of our own)."""
 

@@ -4,7 +4,7 @@ from playwright.sync_api import Browser, Page, expect
 
 
 def test_a_visitor_is_asked_to_log_in(page: Page) -> None:
-    page.goto("/workloads?status=Pending")
+    page.goto("/workloads?state=Pending")
     expect(page.get_by_role("button", name="Log in")).to_be_visible()
 
 

@@ -6813,6 +6813,20 @@ export interface components {
             priority: number;
             priority_class: string;
             status: components["schemas"]["WorkloadStatusEnum"];
+            /**
+             * @description The status, with what `active`, the pods and the end add to it.
+             *
+             *     * `OnHold` - OnHold
+             *     * `Pending` - Pending
+             *     * `QuotaReserved` - QuotaReserved
+             *     * `Starting` - Starting
+             *     * `Running` - Running
+             *     * `Evicted` - Evicted
+             *     * `Succeeded` - Succeeded
+             *     * `Failed` - Failed
+             *     * `Finished` - Finished
+             */
+            state: components["schemas"]["WorkloadStateEnum"];
             /** @description False: held back, as with Kueue's spec.active. */
             active: boolean;
             never_preempt: boolean;
@@ -6871,6 +6885,20 @@ export interface components {
             priority: number;
             priority_class: string;
             status: components["schemas"]["WorkloadStatusEnum"];
+            /**
+             * @description The status, with what `active`, the pods and the end add to it.
+             *
+             *     * `OnHold` - OnHold
+             *     * `Pending` - Pending
+             *     * `QuotaReserved` - QuotaReserved
+             *     * `Starting` - Starting
+             *     * `Running` - Running
+             *     * `Evicted` - Evicted
+             *     * `Succeeded` - Succeeded
+             *     * `Failed` - Failed
+             *     * `Finished` - Finished
+             */
+            state: components["schemas"]["WorkloadStateEnum"];
             /** @description False: held back, as with Kueue's spec.active. */
             active: boolean;
             never_preempt: boolean;
@@ -7014,6 +7042,19 @@ export interface components {
             description?: string;
         };
         /**
+         * @description * `OnHold` - OnHold
+         *     * `Pending` - Pending
+         *     * `QuotaReserved` - QuotaReserved
+         *     * `Starting` - Starting
+         *     * `Running` - Running
+         *     * `Evicted` - Evicted
+         *     * `Succeeded` - Succeeded
+         *     * `Failed` - Failed
+         *     * `Finished` - Finished
+         * @enum {string}
+         */
+        WorkloadStateEnum: "OnHold" | "Pending" | "QuotaReserved" | "Starting" | "Running" | "Evicted" | "Succeeded" | "Failed" | "Finished";
+        /**
          * @description * `Pending` - Pending
          *     * `QuotaReserved` - QuotaReserved
          *     * `Admitted` - Admitted
@@ -7062,14 +7103,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
+                     *           "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:22.328070Z",
+                     *           "created_at": "2026-11-26T02:22:22.216606Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -7163,12 +7204,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
+                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.328070Z",
+                     *       "created_at": "2026-11-26T02:22:22.216606Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7273,12 +7314,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
+                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.328070Z",
+                     *       "created_at": "2026-11-26T02:22:22.216606Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7451,15 +7492,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
+                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T08:59:22.328070Z",
-                     *       "deletion_requested_at": "2026-11-23T08:59:30.751058Z",
+                     *       "created_at": "2026-11-26T02:22:22.216606Z",
+                     *       "deletion_requested_at": "2026-11-26T02:22:50.247522Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -7623,14 +7664,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "57dd76cb-a722-47d5-83c1-0a8e7788466f",
+                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:22.328070Z",
+                     *       "created_at": "2026-11-26T02:22:22.216606Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7810,8 +7851,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 105,
-                     *           "at": "2026-11-23T08:59:28.581408Z",
+                     *           "id": 104,
+                     *           "at": "2026-11-26T02:22:44.061379Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7830,13 +7871,13 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-23T08:59:28.573678+00:00"
+                     *             "deletion_requested_at": "2026-11-26T02:22:44.03695+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": "WzVd"
+                     *       "next": "WzRd"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -8027,9 +8068,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "SVXH-TXDP",
+                     *       "user_code": "LCVV-NNXS",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=SVXH-TXDP",
+                     *       "verification_uri_complete": "http://testserver/device?code=LCVV-NNXS",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8149,7 +8190,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "SVXH-TXDP",
+                     *       "user_code": "LCVV-NNXS",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -8374,10 +8415,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "90224961-9feb-406d-9db2-0e6229a629df",
+                     *       "id": "c7cdad05-19f5-4068-bb27-90cf2fdb350d",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T08:59:23.673077Z",
+                     *       "expiry": "2027-02-24T02:22:27.032551Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8774,10 +8815,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "6549efad-478d-47b9-a2f6-d917c02baa86",
+                     *       "id": "aa5f7e95-8d1b-4288-b3b3-d4c9b884c388",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-23T08:59:23.125373Z",
+                     *       "expiry": "2026-12-26T02:22:25.351822Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9008,10 +9049,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "81ab2270-80b3-4658-8495-7fc986f2dc68",
+                     *       "id": "8529ebba-2e10-4cb5-836b-8999e7b01b34",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T08:59:23.252736Z",
+                     *       "expiry": "2027-02-24T02:22:25.715293Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9377,7 +9418,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 0.920034
+                     *             "lag_seconds": 3.748125
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9485,12 +9526,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
+                     *           "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T08:59:22.353574Z",
+                     *           "created_at": "2026-11-26T02:22:22.367779Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9574,7 +9615,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-23T08:59:25.518589Z"
+                     *               "last_transition_time": "2026-11-26T02:22:33.344407Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9705,12 +9746,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
+                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T08:59:22.353574Z",
+                     *       "created_at": "2026-11-26T02:22:22.367779Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9794,7 +9835,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T08:59:25.518589Z"
+                     *           "last_transition_time": "2026-11-26T02:22:33.344407Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9983,12 +10024,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
+                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T08:59:22.353574Z",
+                     *       "created_at": "2026-11-26T02:22:22.367779Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10072,7 +10113,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T08:59:22.361141Z"
+                     *           "last_transition_time": "2026-11-26T02:22:22.415386Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10282,13 +10323,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
+                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T08:59:22.353574Z",
-                     *       "deletion_requested_at": "2026-11-23T08:59:30.385927Z",
+                     *       "created_at": "2026-11-26T02:22:22.367779Z",
+                     *       "deletion_requested_at": "2026-11-26T02:22:49.416688Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10371,7 +10412,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T08:59:25.518589Z"
+                     *           "last_transition_time": "2026-11-26T02:22:33.344407Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10571,12 +10612,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
+                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T08:59:22.353574Z",
+                     *       "created_at": "2026-11-26T02:22:22.367779Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10660,7 +10701,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-23T08:59:25.518589Z"
+                     *           "last_transition_time": "2026-11-26T02:22:33.344407Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -11153,7 +11194,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-23T08:59:19.576217Z"
+                     *           "created_at": "2026-11-26T02:22:14.795628Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -11252,7 +11293,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T08:59:19.576217Z"
+                     *       "created_at": "2026-11-26T02:22:14.795628Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11362,7 +11403,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-23T08:59:19.576217Z"
+                     *       "created_at": "2026-11-26T02:22:14.795628Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11504,12 +11545,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
+                     *           "uid": "168ca858-394d-4f82-8ced-37a683d60408",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-23T08:59:22.279504Z",
+                     *           "created_at": "2026-11-26T02:22:21.947287Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11646,12 +11687,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
+                     *       "uid": "168ca858-394d-4f82-8ced-37a683d60408",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-23T08:59:22.279504Z",
+                     *       "created_at": "2026-11-26T02:22:21.947287Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11833,12 +11874,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
+                     *       "uid": "168ca858-394d-4f82-8ced-37a683d60408",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T08:59:22.279504Z",
+                     *       "created_at": "2026-11-26T02:22:21.947287Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12207,12 +12248,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1ddd8316-a12d-43be-8068-ead4cae7959d",
+                     *       "uid": "168ca858-394d-4f82-8ced-37a683d60408",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-23T08:59:22.279504Z",
+                     *       "created_at": "2026-11-26T02:22:21.947287Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12694,7 +12735,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-23T08:59:27.816593Z",
+                     *       "time": "2026-11-26T02:22:43.921187Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12881,13 +12922,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-23T08:59:28.512805Z",
+                     *           "decided_at": "2026-11-26T02:22:43.712467Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "last",
-                     *           "workload_uid": "e3a974bc-63bd-41ca-b97c-6933afe670b2",
+                     *           "workload_uid": "927c0439-d3ec-4015-b3c9-8bc4252847a4",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12917,7 +12958,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.027
+                     *             "waited_seconds": 0.088
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -13020,7 +13061,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-51dcc",
+                     *           "workload": "ai-research/job-train-4a963",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -13031,7 +13072,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-23T08:59:27.777013Z",
+                     *           "created_at": "2026-11-26T02:22:40.750834Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13681,21 +13722,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-23T08:59:19.684167Z",
-                     *         "renewed_at": "2026-11-23T08:59:27.816593Z"
+                     *         "acquired_at": "2026-11-26T02:22:15.008560Z",
+                     *         "renewed_at": "2026-11-26T02:22:43.921187Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.003541783000173382,
-                     *         "p90_seconds": 0.005849401999967085,
-                     *         "longest_seconds": 0.007564739999907033,
+                     *         "p50_seconds": 0.013628888000312145,
+                     *         "p90_seconds": 0.02193662550052977,
+                     *         "longest_seconds": 0.024483490000420716,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-23T08:59:28.512805Z",
-                     *           "duration_seconds": 0.0017322789999525412,
+                     *           "started_at": "2026-11-26T02:22:43.712467Z",
+                     *           "duration_seconds": 0.024483490000420716,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -13705,11 +13746,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T08:59:28.578800Z"
+                     *         "oldest_at": "2026-11-26T02:22:44.059523Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-23T08:59:27.777013Z",
+                     *         "oldest_at": "2026-11-26T02:22:40.750834Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -14114,251 +14155,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-23T07:59:15Z",
-                     *       "until": "2026-11-23T08:59:30Z",
+                     *       "since": "2026-11-26T01:22:45Z",
+                     *       "until": "2026-11-26T02:23:00Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795420755,
-                     *         1795420770,
-                     *         1795420785,
-                     *         1795420800,
-                     *         1795420815,
-                     *         1795420830,
-                     *         1795420845,
-                     *         1795420860,
-                     *         1795420875,
-                     *         1795420890,
-                     *         1795420905,
-                     *         1795420920,
-                     *         1795420935,
-                     *         1795420950,
-                     *         1795420965,
-                     *         1795420980,
-                     *         1795420995,
-                     *         1795421010,
-                     *         1795421025,
-                     *         1795421040,
-                     *         1795421055,
-                     *         1795421070,
-                     *         1795421085,
-                     *         1795421100,
-                     *         1795421115,
-                     *         1795421130,
-                     *         1795421145,
-                     *         1795421160,
-                     *         1795421175,
-                     *         1795421190,
-                     *         1795421205,
-                     *         1795421220,
-                     *         1795421235,
-                     *         1795421250,
-                     *         1795421265,
-                     *         1795421280,
-                     *         1795421295,
-                     *         1795421310,
-                     *         1795421325,
-                     *         1795421340,
-                     *         1795421355,
-                     *         1795421370,
-                     *         1795421385,
-                     *         1795421400,
-                     *         1795421415,
-                     *         1795421430,
-                     *         1795421445,
-                     *         1795421460,
-                     *         1795421475,
-                     *         1795421490,
-                     *         1795421505,
-                     *         1795421520,
-                     *         1795421535,
-                     *         1795421550,
-                     *         1795421565,
-                     *         1795421580,
-                     *         1795421595,
-                     *         1795421610,
-                     *         1795421625,
-                     *         1795421640,
-                     *         1795421655,
-                     *         1795421670,
-                     *         1795421685,
-                     *         1795421700,
-                     *         1795421715,
-                     *         1795421730,
-                     *         1795421745,
-                     *         1795421760,
-                     *         1795421775,
-                     *         1795421790,
-                     *         1795421805,
-                     *         1795421820,
-                     *         1795421835,
-                     *         1795421850,
-                     *         1795421865,
-                     *         1795421880,
-                     *         1795421895,
-                     *         1795421910,
-                     *         1795421925,
-                     *         1795421940,
-                     *         1795421955,
-                     *         1795421970,
-                     *         1795421985,
-                     *         1795422000,
-                     *         1795422015,
-                     *         1795422030,
-                     *         1795422045,
-                     *         1795422060,
-                     *         1795422075,
-                     *         1795422090,
-                     *         1795422105,
-                     *         1795422120,
-                     *         1795422135,
-                     *         1795422150,
-                     *         1795422165,
-                     *         1795422180,
-                     *         1795422195,
-                     *         1795422210,
-                     *         1795422225,
-                     *         1795422240,
-                     *         1795422255,
-                     *         1795422270,
-                     *         1795422285,
-                     *         1795422300,
-                     *         1795422315,
-                     *         1795422330,
-                     *         1795422345,
-                     *         1795422360,
-                     *         1795422375,
-                     *         1795422390,
-                     *         1795422405,
-                     *         1795422420,
-                     *         1795422435,
-                     *         1795422450,
-                     *         1795422465,
-                     *         1795422480,
-                     *         1795422495,
-                     *         1795422510,
-                     *         1795422525,
-                     *         1795422540,
-                     *         1795422555,
-                     *         1795422570,
-                     *         1795422585,
-                     *         1795422600,
-                     *         1795422615,
-                     *         1795422630,
-                     *         1795422645,
-                     *         1795422660,
-                     *         1795422675,
-                     *         1795422690,
-                     *         1795422705,
-                     *         1795422720,
-                     *         1795422735,
-                     *         1795422750,
-                     *         1795422765,
-                     *         1795422780,
-                     *         1795422795,
-                     *         1795422810,
-                     *         1795422825,
-                     *         1795422840,
-                     *         1795422855,
-                     *         1795422870,
-                     *         1795422885,
-                     *         1795422900,
-                     *         1795422915,
-                     *         1795422930,
-                     *         1795422945,
-                     *         1795422960,
-                     *         1795422975,
-                     *         1795422990,
-                     *         1795423005,
-                     *         1795423020,
-                     *         1795423035,
-                     *         1795423050,
-                     *         1795423065,
-                     *         1795423080,
-                     *         1795423095,
-                     *         1795423110,
-                     *         1795423125,
-                     *         1795423140,
-                     *         1795423155,
-                     *         1795423170,
-                     *         1795423185,
-                     *         1795423200,
-                     *         1795423215,
-                     *         1795423230,
-                     *         1795423245,
-                     *         1795423260,
-                     *         1795423275,
-                     *         1795423290,
-                     *         1795423305,
-                     *         1795423320,
-                     *         1795423335,
-                     *         1795423350,
-                     *         1795423365,
-                     *         1795423380,
-                     *         1795423395,
-                     *         1795423410,
-                     *         1795423425,
-                     *         1795423440,
-                     *         1795423455,
-                     *         1795423470,
-                     *         1795423485,
-                     *         1795423500,
-                     *         1795423515,
-                     *         1795423530,
-                     *         1795423545,
-                     *         1795423560,
-                     *         1795423575,
-                     *         1795423590,
-                     *         1795423605,
-                     *         1795423620,
-                     *         1795423635,
-                     *         1795423650,
-                     *         1795423665,
-                     *         1795423680,
-                     *         1795423695,
-                     *         1795423710,
-                     *         1795423725,
-                     *         1795423740,
-                     *         1795423755,
-                     *         1795423770,
-                     *         1795423785,
-                     *         1795423800,
-                     *         1795423815,
-                     *         1795423830,
-                     *         1795423845,
-                     *         1795423860,
-                     *         1795423875,
-                     *         1795423890,
-                     *         1795423905,
-                     *         1795423920,
-                     *         1795423935,
-                     *         1795423950,
-                     *         1795423965,
-                     *         1795423980,
-                     *         1795423995,
-                     *         1795424010,
-                     *         1795424025,
-                     *         1795424040,
-                     *         1795424055,
-                     *         1795424070,
-                     *         1795424085,
-                     *         1795424100,
-                     *         1795424115,
-                     *         1795424130,
-                     *         1795424145,
-                     *         1795424160,
-                     *         1795424175,
-                     *         1795424190,
-                     *         1795424205,
-                     *         1795424220,
-                     *         1795424235,
-                     *         1795424250,
-                     *         1795424265,
-                     *         1795424280,
-                     *         1795424295,
-                     *         1795424310,
-                     *         1795424325,
-                     *         1795424340,
-                     *         1795424355
+                     *         1795656165,
+                     *         1795656180,
+                     *         1795656195,
+                     *         1795656210,
+                     *         1795656225,
+                     *         1795656240,
+                     *         1795656255,
+                     *         1795656270,
+                     *         1795656285,
+                     *         1795656300,
+                     *         1795656315,
+                     *         1795656330,
+                     *         1795656345,
+                     *         1795656360,
+                     *         1795656375,
+                     *         1795656390,
+                     *         1795656405,
+                     *         1795656420,
+                     *         1795656435,
+                     *         1795656450,
+                     *         1795656465,
+                     *         1795656480,
+                     *         1795656495,
+                     *         1795656510,
+                     *         1795656525,
+                     *         1795656540,
+                     *         1795656555,
+                     *         1795656570,
+                     *         1795656585,
+                     *         1795656600,
+                     *         1795656615,
+                     *         1795656630,
+                     *         1795656645,
+                     *         1795656660,
+                     *         1795656675,
+                     *         1795656690,
+                     *         1795656705,
+                     *         1795656720,
+                     *         1795656735,
+                     *         1795656750,
+                     *         1795656765,
+                     *         1795656780,
+                     *         1795656795,
+                     *         1795656810,
+                     *         1795656825,
+                     *         1795656840,
+                     *         1795656855,
+                     *         1795656870,
+                     *         1795656885,
+                     *         1795656900,
+                     *         1795656915,
+                     *         1795656930,
+                     *         1795656945,
+                     *         1795656960,
+                     *         1795656975,
+                     *         1795656990,
+                     *         1795657005,
+                     *         1795657020,
+                     *         1795657035,
+                     *         1795657050,
+                     *         1795657065,
+                     *         1795657080,
+                     *         1795657095,
+                     *         1795657110,
+                     *         1795657125,
+                     *         1795657140,
+                     *         1795657155,
+                     *         1795657170,
+                     *         1795657185,
+                     *         1795657200,
+                     *         1795657215,
+                     *         1795657230,
+                     *         1795657245,
+                     *         1795657260,
+                     *         1795657275,
+                     *         1795657290,
+                     *         1795657305,
+                     *         1795657320,
+                     *         1795657335,
+                     *         1795657350,
+                     *         1795657365,
+                     *         1795657380,
+                     *         1795657395,
+                     *         1795657410,
+                     *         1795657425,
+                     *         1795657440,
+                     *         1795657455,
+                     *         1795657470,
+                     *         1795657485,
+                     *         1795657500,
+                     *         1795657515,
+                     *         1795657530,
+                     *         1795657545,
+                     *         1795657560,
+                     *         1795657575,
+                     *         1795657590,
+                     *         1795657605,
+                     *         1795657620,
+                     *         1795657635,
+                     *         1795657650,
+                     *         1795657665,
+                     *         1795657680,
+                     *         1795657695,
+                     *         1795657710,
+                     *         1795657725,
+                     *         1795657740,
+                     *         1795657755,
+                     *         1795657770,
+                     *         1795657785,
+                     *         1795657800,
+                     *         1795657815,
+                     *         1795657830,
+                     *         1795657845,
+                     *         1795657860,
+                     *         1795657875,
+                     *         1795657890,
+                     *         1795657905,
+                     *         1795657920,
+                     *         1795657935,
+                     *         1795657950,
+                     *         1795657965,
+                     *         1795657980,
+                     *         1795657995,
+                     *         1795658010,
+                     *         1795658025,
+                     *         1795658040,
+                     *         1795658055,
+                     *         1795658070,
+                     *         1795658085,
+                     *         1795658100,
+                     *         1795658115,
+                     *         1795658130,
+                     *         1795658145,
+                     *         1795658160,
+                     *         1795658175,
+                     *         1795658190,
+                     *         1795658205,
+                     *         1795658220,
+                     *         1795658235,
+                     *         1795658250,
+                     *         1795658265,
+                     *         1795658280,
+                     *         1795658295,
+                     *         1795658310,
+                     *         1795658325,
+                     *         1795658340,
+                     *         1795658355,
+                     *         1795658370,
+                     *         1795658385,
+                     *         1795658400,
+                     *         1795658415,
+                     *         1795658430,
+                     *         1795658445,
+                     *         1795658460,
+                     *         1795658475,
+                     *         1795658490,
+                     *         1795658505,
+                     *         1795658520,
+                     *         1795658535,
+                     *         1795658550,
+                     *         1795658565,
+                     *         1795658580,
+                     *         1795658595,
+                     *         1795658610,
+                     *         1795658625,
+                     *         1795658640,
+                     *         1795658655,
+                     *         1795658670,
+                     *         1795658685,
+                     *         1795658700,
+                     *         1795658715,
+                     *         1795658730,
+                     *         1795658745,
+                     *         1795658760,
+                     *         1795658775,
+                     *         1795658790,
+                     *         1795658805,
+                     *         1795658820,
+                     *         1795658835,
+                     *         1795658850,
+                     *         1795658865,
+                     *         1795658880,
+                     *         1795658895,
+                     *         1795658910,
+                     *         1795658925,
+                     *         1795658940,
+                     *         1795658955,
+                     *         1795658970,
+                     *         1795658985,
+                     *         1795659000,
+                     *         1795659015,
+                     *         1795659030,
+                     *         1795659045,
+                     *         1795659060,
+                     *         1795659075,
+                     *         1795659090,
+                     *         1795659105,
+                     *         1795659120,
+                     *         1795659135,
+                     *         1795659150,
+                     *         1795659165,
+                     *         1795659180,
+                     *         1795659195,
+                     *         1795659210,
+                     *         1795659225,
+                     *         1795659240,
+                     *         1795659255,
+                     *         1795659270,
+                     *         1795659285,
+                     *         1795659300,
+                     *         1795659315,
+                     *         1795659330,
+                     *         1795659345,
+                     *         1795659360,
+                     *         1795659375,
+                     *         1795659390,
+                     *         1795659405,
+                     *         1795659420,
+                     *         1795659435,
+                     *         1795659450,
+                     *         1795659465,
+                     *         1795659480,
+                     *         1795659495,
+                     *         1795659510,
+                     *         1795659525,
+                     *         1795659540,
+                     *         1795659555,
+                     *         1795659570,
+                     *         1795659585,
+                     *         1795659600,
+                     *         1795659615,
+                     *         1795659630,
+                     *         1795659645,
+                     *         1795659660,
+                     *         1795659675,
+                     *         1795659690,
+                     *         1795659705,
+                     *         1795659720,
+                     *         1795659735,
+                     *         1795659750,
+                     *         1795659765
                      *       ],
                      *       "series": []
                      *     }
@@ -14452,14 +14493,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
+                     *           "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:25.067917Z",
+                     *           "created_at": "2026-11-26T02:22:31.325189Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -14566,12 +14607,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
+                     *       "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:25.067917Z",
+                     *       "created_at": "2026-11-26T02:22:31.325189Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14699,12 +14740,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
+                     *       "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:25.067917Z",
+                     *       "created_at": "2026-11-26T02:22:31.325189Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -15046,14 +15087,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b4a0dfbe-6681-4238-9d0d-47a28f3d6df3",
+                     *       "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:25.067917Z",
+                     *       "created_at": "2026-11-26T02:22:31.325189Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -15227,12 +15268,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
+                     *           "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T08:59:22.434836Z",
+                     *           "created_at": "2026-11-26T02:22:22.671244Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -15247,7 +15288,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-23T08:59:22.442724Z"
+                     *               "last_transition_time": "2026-11-26T02:22:22.704381Z"
                      *             }
                      *           ]
                      *         }
@@ -15340,12 +15381,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
+                     *       "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.434836Z",
+                     *       "created_at": "2026-11-26T02:22:22.671244Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15360,7 +15401,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T08:59:22.442724Z"
+                     *           "last_transition_time": "2026-11-26T02:22:22.704381Z"
                      *         }
                      *       ]
                      *     }
@@ -15464,12 +15505,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
+                     *       "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.434836Z",
+                     *       "created_at": "2026-11-26T02:22:22.671244Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15484,7 +15525,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T08:59:22.442724Z"
+                     *           "last_transition_time": "2026-11-26T02:22:22.704381Z"
                      *         }
                      *       ]
                      *     }
@@ -15810,12 +15851,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
+                     *       "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.434836Z",
+                     *       "created_at": "2026-11-26T02:22:22.671244Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15830,7 +15871,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-23T08:59:22.442724Z"
+                     *           "last_transition_time": "2026-11-26T02:22:22.704381Z"
                      *         }
                      *       ]
                      *     }
@@ -16161,10 +16202,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
+                     *             "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-23T08:59:22Z"
+                     *             "creationTimestamp": "2026-11-26T02:22:22Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -16227,7 +16268,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-23T08:59:25Z"
+                     *                 "lastTransitionTime": "2026-11-26T02:22:33Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -16390,10 +16431,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "554ecaba-0313-44e1-8da0-74ef3419f938",
+                     *         "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-23T08:59:22Z"
+                     *         "creationTimestamp": "2026-11-26T02:22:22Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -16406,7 +16447,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-23T08:59:22Z"
+                     *             "lastTransitionTime": "2026-11-26T02:22:22Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16713,10 +16754,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "c50d5a75-cc5e-429a-8a14-c15845f13328",
+                     *         "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-23T08:59:22Z"
+                     *         "creationTimestamp": "2026-11-26T02:22:22Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -16779,7 +16820,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-23T08:59:25Z"
+                     *             "lastTransitionTime": "2026-11-26T02:22:33Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -17093,14 +17134,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
+                     *           "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:24.422681Z",
+                     *           "created_at": "2026-11-26T02:22:29.059203Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -17194,12 +17235,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
+                     *       "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.422681Z",
+                     *       "created_at": "2026-11-26T02:22:29.059203Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17304,12 +17345,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
+                     *       "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.422681Z",
+                     *       "created_at": "2026-11-26T02:22:29.059203Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17637,14 +17678,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b6be543-5288-4aa2-89eb-55ae58653543",
+                     *       "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:24.422681Z",
+                     *       "created_at": "2026-11-26T02:22:29.059203Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17804,12 +17845,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
+                     *           "uid": "5a7993bd-118f-4587-aad1-55380662da74",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:24.583823Z",
+                     *           "created_at": "2026-11-26T02:22:29.678231Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -17905,12 +17946,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
+                     *       "uid": "5a7993bd-118f-4587-aad1-55380662da74",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.583823Z",
+                     *       "created_at": "2026-11-26T02:22:29.678231Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -18018,12 +18059,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
+                     *       "uid": "5a7993bd-118f-4587-aad1-55380662da74",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.583823Z",
+                     *       "created_at": "2026-11-26T02:22:29.678231Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -18353,12 +18394,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a37f5b44-4664-47c3-bf24-169c8c40d6e4",
+                     *       "uid": "5a7993bd-118f-4587-aad1-55380662da74",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:24.583823Z",
+                     *       "created_at": "2026-11-26T02:22:29.678231Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -18520,7 +18561,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
+                     *           "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -18529,7 +18570,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:21.099140Z",
+                     *           "created_at": "2026-11-26T02:22:18.741018Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -18620,7 +18661,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
+                     *       "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18628,7 +18669,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:21.099140Z",
+                     *       "created_at": "2026-11-26T02:22:18.741018Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18732,7 +18773,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
+                     *       "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18740,7 +18781,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:21.099140Z",
+                     *       "created_at": "2026-11-26T02:22:18.741018Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -19065,7 +19106,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bc04ed78-ee5e-4b85-93d4-a1b132a280bb",
+                     *       "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -19074,7 +19115,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:21.099140Z",
+                     *       "created_at": "2026-11-26T02:22:18.741018Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -19246,7 +19287,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-23T08:59:19.588872Z",
+                     *           "updated_at": "2026-11-26T02:22:14.828465Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -19366,7 +19407,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T08:59:19.588872Z",
+                     *       "updated_at": "2026-11-26T02:22:14.828465Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19516,7 +19557,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-51dcc",
+                     *               "workload": "ai-research/job-train-4a963",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19555,7 +19596,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-51dcc",
+                     *               "workload": "ai-research/job-train-4a963",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19786,7 +19827,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-23T08:59:19.588872Z",
+                     *       "updated_at": "2026-11-26T02:22:14.828465Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -20277,7 +20318,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-23T08:59:26.920482Z"
+                     *           "created_at": "2026-11-26T02:22:37.769842Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20387,7 +20428,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-23T08:59:26.920482Z"
+                     *       "created_at": "2026-11-26T02:22:37.769842Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20646,7 +20687,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-23T08:59:26.920482Z"
+                     *       "created_at": "2026-11-26T02:22:37.769842Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -21200,7 +21241,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-23T08:59:27.816593Z"
+                     *           "heartbeat_at": "2026-11-26T02:22:43.921187Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -21377,7 +21418,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-9c777",
+                     *           "name": "job-train-8a7b1",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -21845,12 +21886,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
+                     *           "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:24.022140Z",
+                     *           "created_at": "2026-11-26T02:22:27.867225Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -21945,12 +21986,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
+                     *       "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.022140Z",
+                     *       "created_at": "2026-11-26T02:22:27.867225Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -22057,12 +22098,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
+                     *       "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.022140Z",
+                     *       "created_at": "2026-11-26T02:22:27.867225Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -22389,12 +22430,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d5a5467d-bb3c-4199-8af8-d4fae03735ce",
+                     *       "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:24.022140Z",
+                     *       "created_at": "2026-11-26T02:22:27.867225Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -22555,14 +22596,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
+                     *           "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:24.799616Z",
+                     *           "created_at": "2026-11-26T02:22:30.333056Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -22661,12 +22702,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
+                     *       "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.799616Z",
+                     *       "created_at": "2026-11-26T02:22:30.333056Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22779,12 +22820,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
+                     *       "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.799616Z",
+                     *       "created_at": "2026-11-26T02:22:30.333056Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -23117,14 +23158,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "be29cd6e-c569-48d0-9bb1-c32de2f3354c",
+                     *       "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:24.799616Z",
+                     *       "created_at": "2026-11-26T02:22:30.333056Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -23374,8 +23415,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-24T08:59:29.677898Z",
-                     *       "until": "2026-11-23T08:59:29.677898Z",
+                     *       "since": "2026-10-27T02:22:47.403952Z",
+                     *       "until": "2026-11-26T02:22:47.403952Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -23437,28 +23478,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.027,
-                     *           0.188,
-                     *           0.309,
+                     *           0.11,
+                     *           0.52,
+                     *           0.725,
                      *           1,
                      *           0,
-                     *           0.242,
+                     *           0.878,
                      *           0,
                      *           2,
-                     *           0.001
+                     *           0.003
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.027,
-                     *         "wait_p90_seconds": 0.188,
-                     *         "wait_max_seconds": 0.309,
+                     *         "wait_p50_seconds": 0.11,
+                     *         "wait_p90_seconds": 0.52,
+                     *         "wait_max_seconds": 0.725,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.242,
+                     *         "run_mean_seconds": 0.878,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.001
+                     *         "device_hours": 0.003
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -23561,14 +23602,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
+                     *           "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:22.222553Z",
+                     *           "created_at": "2026-11-26T02:22:21.706075Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23700,12 +23741,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
+                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.222553Z",
+                     *       "created_at": "2026-11-26T02:22:21.706075Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23850,12 +23891,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
+                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.222553Z",
+                     *       "created_at": "2026-11-26T02:22:21.706075Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -24033,15 +24074,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
+                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-23T08:59:22.222553Z",
-                     *       "deletion_requested_at": "2026-11-23T08:59:31.078739Z",
+                     *       "created_at": "2026-11-26T02:22:21.706075Z",
+                     *       "deletion_requested_at": "2026-11-26T02:22:51.556435Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -24243,14 +24284,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf9e0add-cbe2-4569-927a-7c970fe1c9a1",
+                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:22.222553Z",
+                     *       "created_at": "2026-11-26T02:22:21.706075Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -24449,14 +24490,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
+                     *           "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:25.262568Z",
+                     *           "created_at": "2026-11-26T02:22:32.231997Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -24555,12 +24596,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
+                     *       "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:25.262568Z",
+                     *       "created_at": "2026-11-26T02:22:32.231997Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24673,12 +24714,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
+                     *       "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:25.262568Z",
+                     *       "created_at": "2026-11-26T02:22:32.231997Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -25012,14 +25053,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10d05ca1-c14b-4938-949b-46919b183da3",
+                     *       "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:25.262568Z",
+                     *       "created_at": "2026-11-26T02:22:32.231997Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -25183,12 +25224,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "086163bd-e451-404b-82bd-d9331cd5e843",
+                     *           "uid": "6fc4b0aa-0d46-4c92-98f4-f50375fec7c2",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-23T08:59:19.662147Z",
+                     *           "created_at": "2026-11-26T02:22:14.965502Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -25400,12 +25441,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1482453e-cc0b-4e0d-b68c-e0e9085449e9",
+                     *       "uid": "a91c0d3b-4ba7-4b71-8465-e639f8f68b51",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.697011Z",
+                     *       "created_at": "2026-11-26T02:22:23.710637Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25734,12 +25775,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1482453e-cc0b-4e0d-b68c-e0e9085449e9",
+                     *       "uid": "a91c0d3b-4ba7-4b71-8465-e639f8f68b51",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:22.697011Z",
+                     *       "created_at": "2026-11-26T02:22:23.710637Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25902,14 +25943,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
+                     *           "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:24.278694Z",
+                     *           "created_at": "2026-11-26T02:22:28.456654Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -26005,12 +26046,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
+                     *       "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.278694Z",
+                     *       "created_at": "2026-11-26T02:22:28.456654Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26120,12 +26161,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
+                     *       "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:24.278694Z",
+                     *       "created_at": "2026-11-26T02:22:28.456654Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26455,14 +26496,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fadcaab3-ee38-44ca-86bd-19c981ffea76",
+                     *       "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:24.278694Z",
+                     *       "created_at": "2026-11-26T02:22:28.456654Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26630,7 +26671,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-23T08:59:26.797368Z"
+                     *           "updated_at": "2026-11-26T02:22:37.487235Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -26732,7 +26773,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T08:59:26.797368Z"
+                     *       "updated_at": "2026-11-26T02:22:37.487235Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26859,7 +26900,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-23T08:59:26.797368Z"
+                     *       "updated_at": "2026-11-26T02:22:37.487235Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -27090,7 +27131,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-23T08:59:26.845121Z"
+                     *       "updated_at": "2026-11-26T02:22:37.634377Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -27235,8 +27276,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-23T08:59:28.512805Z",
-                     *           "duration_seconds": 0.0017322789999525412,
+                     *           "started_at": "2026-11-26T02:22:43.712467Z",
+                     *           "duration_seconds": 0.024483490000420716,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -27517,7 +27558,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-23T08:59:22.970076Z"
+                     *       "created_at": "2026-11-26T02:22:24.644122Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -27756,10 +27797,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "5b7a28e8-f89e-47dc-8c7e-3bae3bc4532d",
+                     *           "id": "fc12d813-7587-4af9-846d-471db0a09dc2",
                      *           "name": "nightly",
-                     *           "created": "2026-11-23T08:59:22.990351Z",
-                     *           "expiry": "2027-02-21T08:59:22.989968Z",
+                     *           "created": "2026-11-26T02:22:24.735684Z",
+                     *           "expiry": "2027-02-24T02:22:24.735173Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -27863,10 +27904,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "5b7a28e8-f89e-47dc-8c7e-3bae3bc4532d",
+                     *       "id": "fc12d813-7587-4af9-846d-471db0a09dc2",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-21T08:59:22.989968Z",
+                     *       "expiry": "2027-02-24T02:22:24.735173Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -28207,7 +28248,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-22T08:59:29.463815Z",
+                     *       "since": "2026-11-25T02:22:46.615646Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -28416,14 +28457,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
+                     *           "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:23.766328Z",
+                     *           "created_at": "2026-11-26T02:22:27.248334Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -28518,12 +28559,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
+                     *       "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:23.766328Z",
+                     *       "created_at": "2026-11-26T02:22:27.248334Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28632,12 +28673,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
+                     *       "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:23.766328Z",
+                     *       "created_at": "2026-11-26T02:22:27.248334Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28966,14 +29007,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bfa0ae5e-9cb0-4c4f-be17-17527ed14715",
+                     *       "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:23.766328Z",
+                     *       "created_at": "2026-11-26T02:22:27.248334Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -29140,7 +29181,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-23T08:59:19.653822Z"
+                     *           "created_at": "2026-11-26T02:22:14.951305Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -29240,7 +29281,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T08:59:22.620919Z"
+                     *       "created_at": "2026-11-26T02:22:23.335827Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29365,7 +29406,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T08:59:22.620919Z"
+                     *       "created_at": "2026-11-26T02:22:23.335827Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29466,7 +29507,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-23T08:59:22.620919Z"
+                     *       "created_at": "2026-11-26T02:22:23.335827Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29593,10 +29634,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "4718c203-9e64-453c-96a9-ba2f8c6ea63c",
+                     *           "id": "dda6446e-f145-4945-a40f-763c01e3476a",
                      *           "name": "laptop",
-                     *           "created": "2026-11-23T08:59:22.812255Z",
-                     *           "expiry": "2027-02-21T08:59:22.811528Z",
+                     *           "created": "2026-11-26T02:22:24.295740Z",
+                     *           "expiry": "2027-02-24T02:22:24.295321Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -29807,12 +29848,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
+                     *           "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-23T08:59:22.499490Z",
+                     *           "created_at": "2026-11-26T02:22:22.893351Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -29905,12 +29946,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
+                     *       "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:22.499490Z",
+                     *       "created_at": "2026-11-26T02:22:22.893351Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30015,12 +30056,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
+                     *       "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-23T08:59:22.499490Z",
+                     *       "created_at": "2026-11-26T02:22:22.893351Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -30345,12 +30386,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea696a52-2996-4cc6-a3d0-62d38905b7c0",
+                     *       "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-23T08:59:22.499490Z",
+                     *       "created_at": "2026-11-26T02:22:22.893351Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30523,6 +30564,20 @@ export interface operations {
                 /**
                  * @description One or more, separated by commas.
                  *
+                 *     * `OnHold` - OnHold
+                 *     * `Pending` - Pending
+                 *     * `QuotaReserved` - QuotaReserved
+                 *     * `Starting` - Starting
+                 *     * `Running` - Running
+                 *     * `Evicted` - Evicted
+                 *     * `Succeeded` - Succeeded
+                 *     * `Failed` - Failed
+                 *     * `Finished` - Finished
+                 */
+                state?: ("Evicted" | "Failed" | "Finished" | "OnHold" | "Pending" | "QuotaReserved" | "Running" | "Starting" | "Succeeded")[];
+                /**
+                 * @description One or more, separated by commas.
+                 *
                  *     * `Pending` - Pending
                  *     * `QuotaReserved` - QuotaReserved
                  *     * `Admitted` - Admitted
@@ -30552,7 +30607,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "e3a974bc-63bd-41ca-b97c-6933afe670b2",
+                     *           "uid": "927c0439-d3ec-4015-b3c9-8bc4252847a4",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -30561,9 +30616,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-23T08:59:28.486197Z",
-                     *           "queued_at": "2026-11-23T08:59:28.486197Z",
-                     *           "quota_reserved_at": "2026-11-23T08:59:28.512805Z",
+                     *           "created_at": "2026-11-26T02:22:43.624760Z",
+                     *           "state": "QuotaReserved",
+                     *           "queued_at": "2026-11-26T02:22:43.624760Z",
+                     *           "quota_reserved_at": "2026-11-26T02:22:43.712467Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -30725,7 +30781,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
+                     *           "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -30860,7 +30916,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
+                     *       "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30869,10 +30925,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T08:59:27.648168Z",
-                     *       "queued_at": "2026-11-23T08:59:27.648168Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
-                     *       "admitted_at": "2026-11-23T08:59:27.882990Z",
+                     *       "created_at": "2026-11-26T02:22:40.189990Z",
+                     *       "state": "Starting",
+                     *       "queued_at": "2026-11-26T02:22:40.189990Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
+                     *       "admitted_at": "2026-11-26T02:22:41.110444Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -30887,14 +30944,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T08:59:27.882990Z"
+                     *           "last_transition_time": "2026-11-26T02:22:41.110444Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30903,7 +30960,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1030.1030.2054",
+                     *       "resource_version": "1065.1065.2124",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -30944,7 +31001,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:27.859385Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.996083Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31072,7 +31129,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "e3a974bc-63bd-41ca-b97c-6933afe670b2",
+                     *       "uid": "927c0439-d3ec-4015-b3c9-8bc4252847a4",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -31081,9 +31138,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T08:59:28.486197Z",
-                     *       "queued_at": "2026-11-23T08:59:28.486197Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:28.512805Z",
+                     *       "created_at": "2026-11-26T02:22:43.624760Z",
+                     *       "state": "OnHold",
+                     *       "queued_at": "2026-11-26T02:22:43.624760Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:43.712467Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31099,14 +31157,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:28.512805Z"
+                     *           "last_transition_time": "2026-11-26T02:22:43.712467Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T08:59:28.512805Z"
+                     *           "last_transition_time": "2026-11-26T02:22:43.712467Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31114,8 +31172,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-23T08:59:29.954846Z",
-                     *       "resource_version": "1054.1046.2092",
+                     *       "deletion_requested_at": "2026-11-26T02:22:48.263683Z",
+                     *       "resource_version": "1090.1081.2162",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -31156,7 +31214,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:28.512805Z"
+                     *           "last_transition_time": "2026-11-26T02:22:43.712467Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31321,7 +31379,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
+                     *       "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -31330,9 +31388,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T08:59:27.648168Z",
-                     *       "queued_at": "2026-11-23T08:59:27.648168Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
+                     *       "created_at": "2026-11-26T02:22:40.189990Z",
+                     *       "state": "QuotaReserved",
+                     *       "queued_at": "2026-11-26T02:22:40.189990Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31348,14 +31407,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31364,7 +31423,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1029.1027.2054",
+                     *       "resource_version": "1064.1062.2124",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31405,7 +31464,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:27.859385Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.996083Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31552,7 +31611,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
+                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31561,9 +31620,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T08:59:27.699609Z",
-                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
+                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "state": "OnHold",
+                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31579,14 +31639,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31594,8 +31654,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-23T08:59:28.443410Z",
-                     *       "resource_version": "1043.1027.2054",
+                     *       "deletion_requested_at": "2026-11-26T02:22:43.435776Z",
+                     *       "resource_version": "1078.1062.2124",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31636,7 +31696,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31791,10 +31851,10 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-23T08:59:27.882990Z",
+                     *           "at": "2026-11-26T02:22:41.110444Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -31906,6 +31966,7 @@ export interface operations {
                      *         "basis": "It does not wait.",
                      *         "window_seconds": 3600,
                      *         "admitted": null,
+                     *         "overtaken_by": null,
                      *         "ahead": 0
                      *       }
                      *     }
@@ -31995,7 +32056,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
+                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32004,9 +32065,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T08:59:27.699609Z",
-                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
+                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "state": "OnHold",
+                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32022,14 +32084,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32038,7 +32100,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1036.1027.2054",
+                     *       "resource_version": "1071.1062.2124",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32079,7 +32141,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32524,7 +32586,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
+                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32533,9 +32595,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T08:59:27.699609Z",
-                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
+                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "state": "QuotaReserved",
+                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32551,14 +32614,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32567,7 +32630,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1031.1027.2054",
+                     *       "resource_version": "1066.1062.2124",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32608,7 +32671,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32755,7 +32818,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "02f625d8-5ad2-42d6-abe6-93c6466912c6",
+                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32764,9 +32827,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-23T08:59:27.699609Z",
-                     *       "queued_at": "2026-11-23T08:59:27.699609Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
+                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "state": "QuotaReserved",
+                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32782,14 +32846,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32798,7 +32862,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1038.1027.2054",
+                     *       "resource_version": "1073.1062.2124",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32839,7 +32903,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32986,7 +33050,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "36cef37d-982b-4efd-b1a9-3f5c75543802",
+                     *       "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -32995,10 +33059,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-23T08:59:27.648168Z",
-                     *       "queued_at": "2026-11-23T08:59:27.648168Z",
-                     *       "quota_reserved_at": "2026-11-23T08:59:27.715549Z",
-                     *       "admitted_at": "2026-11-23T08:59:27.882990Z",
+                     *       "created_at": "2026-11-26T02:22:40.189990Z",
+                     *       "state": "Starting",
+                     *       "queued_at": "2026-11-26T02:22:40.189990Z",
+                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
+                     *       "admitted_at": "2026-11-26T02:22:41.110444Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -33013,14 +33078,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-23T08:59:27.715549Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-23T08:59:27.882990Z"
+                     *           "last_transition_time": "2026-11-26T02:22:41.110444Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -33029,7 +33094,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1033.1030.2054",
+                     *       "resource_version": "1068.1065.2124",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -33070,7 +33135,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-23T08:59:27.859385Z"
+                     *           "last_transition_time": "2026-11-26T02:22:40.996083Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -33430,7 +33495,7 @@ export interface operations {
                 admitted_since?: string;
                 /** @description Admitted before. */
                 admitted_until?: string;
-                /** @description Count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
+                /** @description Count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, state, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
                 by?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
@@ -33455,6 +33520,20 @@ export interface operations {
                 search?: string;
                 /** @description Submitted from then on. */
                 since?: string;
+                /**
+                 * @description One or more, separated by commas.
+                 *
+                 *     * `OnHold` - OnHold
+                 *     * `Pending` - Pending
+                 *     * `QuotaReserved` - QuotaReserved
+                 *     * `Starting` - Starting
+                 *     * `Running` - Running
+                 *     * `Evicted` - Evicted
+                 *     * `Succeeded` - Succeeded
+                 *     * `Failed` - Failed
+                 *     * `Finished` - Finished
+                 */
+                state?: ("Evicted" | "Failed" | "Finished" | "OnHold" | "Pending" | "QuotaReserved" | "Running" | "Starting" | "Succeeded")[];
                 /**
                  * @description One or more, separated by commas.
                  *

@@ -71,7 +71,7 @@ export async function readNamed(key: readonly unknown[], names: readonly string[
 }
 
 /** How many match the filters, by one of them: all of them, not only those that are loaded. */
-export function workloadCountsQuery(cluster: string, by: "status" | WorkloadGroup, filters: WorkloadFilters) {
+export function workloadCountsQuery(cluster: string, by: WorkloadGroup, filters: WorkloadFilters) {
   return queryOptions({
     queryKey: [...workloadKeys.all(cluster), "counts", by, filters] as const,
     queryFn: ({ signal }) => {

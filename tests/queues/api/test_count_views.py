@@ -33,6 +33,35 @@ def test_by_status_and_by_namespace(workloads: None, alice: SchemaClient) -> Non
     assert alice.get(URL, {"search": "a1"}).json()["total"] == 1
 
 
+def test_by_state(workloads: None, alice: SchemaClient) -> None:
+    """Running, starting, failed and held workloads are told apart, in counts, in lists and by the filter."""
+    fields: dict[str, dict[str, object]] = {
+        "a2": {"active": False},
+        "held": {"status": "Evicted", "active": False},
+        "runs": {"status": "Admitted", "pods_ready_at": "2026-01-01T00:00:00Z"},
+        "well": {"status": "Finished", "reason": "Succeeded"},
+        "badly": {"status": "Finished", "reason": "Failed"},
+        "late": {"status": "Finished", "reason": "FailedToStart"},
+        "cancelled": {"status": "Finished", "reason": "Cancelled", "active": False},
+    }
+    for name, changed in fields.items():
+        if name != "a2":
+            make_workload(Workload.objects.get(name="a1").cluster, name, namespace="team-a")
+        Workload.objects.filter(name=name).update(**changed)
+    states = {
+        "Pending": 2, "OnHold": 1, "Evicted": 1, "Starting": 1, "Running": 1, "Succeeded": 1, "Failed": 2,
+        "Finished": 1,
+    }  # fmt: skip
+    assert groups(alice.get(URL, {"by": "state"}).json()) == states
+    assert alice.get(URL, {"state": "Failed,OnHold"}).json()["total"] == 3
+    rows = alice.get("/api/v1/workloads/", {"state": "Failed,OnHold,Running"}).json()["results"]
+    assert {row["name"]: row["state"] for row in rows} == {
+        "a2": "OnHold", "runs": "Running", "badly": "Failed", "late": "Failed",
+    }  # fmt: skip
+    assert alice.get("/api/v1/workloads/team-a/a3/").json()["state"] == "Starting"
+    assert alice.get(URL, {"state": "Sleeping"}).status_code == 400
+
+
 def test_by_label(workloads: None, alice: SchemaClient) -> None:
     """What has no such label is counted too, so that the groups add up."""
     Workload.objects.filter(name="a1").update(labels={"example.com/team": "vision", "1": ""})

@@ -52,7 +52,6 @@ def test_counts_what_the_user_may_see(alice: SchemaClient, bob: SchemaClient, cl
     assert (totals["nodes"], totals["devices"], totals["devices_in_use"], totals["used_memory_mib"]) == (1, 1, 1, 7)
     assert body["health"]["scheduler"]["alive"] is True
     assert body["pending_by_reason"] == [
-        {"reason": "Deactivated", "count": 2},
         {"reason": "PendingEvaluation", "count": 2},
         {"reason": "WaitingForQuota", "count": 2},
     ]

@@ -89,7 +89,7 @@ function receive(frame: Partial<LiveFrame>): void {
 }
 
 function List() {
-  const { data } = useInfiniteQuery(workloadsQuery("default", { status: "Pending" }));
+  const { data } = useInfiniteQuery(workloadsQuery("default", { state: "Pending" }));
   const rows = data?.pages.flatMap((page) => page.results) ?? [];
   return <p>{rows.map(({ name, reason }) => `${name} ${reason}`).join(", ")}</p>;
 }
@@ -119,6 +119,6 @@ describe("a list on screen", () => {
     expect(await screen.findByText("w-2 Preempted")).toBeTruthy();
     const asked = calls.find(({ address }) => address.includes("names="))?.address ?? "";
     expect(new URL(asked, "http://test").searchParams.get("names")).toBe("a/w-2,a/w-1");
-    expect(asked).toContain("status=Pending");
+    expect(asked).toContain("state=Pending");
   });
 });

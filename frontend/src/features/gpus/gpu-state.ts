@@ -1,7 +1,7 @@
 /** The states of a device: labels, colours and meaning, defined here and nowhere else. */
 import { t } from "@lingui/core/macro";
 import type { GpuState } from "@/lib/url/gpu-filters";
-import type { StatusLook } from "@/lib/words/workload-status";
+import type { StatusLook } from "@/lib/words/workload-state";
 
 export const gpuStateLooks = (): Record<GpuState, StatusLook> => ({
   free: { label: t`Free`, color: "teal", meaning: t`no slice is in use` },

@@ -24,7 +24,7 @@ export function PendingReasons() {
     <Panel
       title={t`Why workloads wait`}
       aside={
-        <TextLink to="/workloads" search={{ status: "Pending" }} fz="sm">
+        <TextLink to="/workloads" search={{ state: "Pending" }} fz="sm">
           <Trans>All pending</Trans>
         </TextLink>
       }
@@ -50,7 +50,7 @@ export function PendingReasons() {
               <Group justify="space-between" gap="xs" mb={4} wrap="nowrap">
                 <TextLink
                   to="/workloads"
-                  search={{ status: "Pending", ...(reason === "" ? {} : { reason }) }}
+                  search={{ state: "Pending", ...(reason === "" ? {} : { reason }) }}
                   fz="sm"
                   title={reason}
                   style={{ minWidth: 0 }}

@@ -14,6 +14,7 @@ import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { PagedTable } from "@/components/table/paged-table";
 import { formatCount } from "@/lib/quantity";
+import { shortReason } from "@/lib/words/pending-reason";
 
 const COLUMNS: DataColumn<Workload>[] = [
   {
@@ -42,7 +43,7 @@ const COLUMNS: DataColumn<Workload>[] = [
     header: () => t`Why it waits`,
     meta: { hideBelow: 760, width: "40%" },
     cell: ({ row: { original } }) => (
-      <span title={original.message}>{original.message || original.reason || "–"}</span>
+      <span title={original.message}>{shortReason(original.reason || "PendingEvaluation")}</span>
     ),
   },
   ageColumn((workload) => workload.queued_at ?? workload.created_at, { align: "right" }),

@@ -8,13 +8,13 @@ import {
 } from "./workload-filters";
 
 it("takes the filters that the API knows", () => {
-  const search = { status: "Pending", namespace: "research", cluster_queue: "gpu", search: "train" };
+  const search = { state: "Pending", namespace: "research", cluster_queue: "gpu", search: "train" };
   expect(parseWorkloadFilters(search)).toEqual(search);
 });
 
 it("leaves out what is empty, unknown or of another kind", () => {
   const search = {
-    status: "Sleeping",
+    state: "Sleeping",
     namespace: "  ",
     cluster_queue: ["a"],
     colour: "red",
@@ -28,7 +28,7 @@ it("reads a number as the text that was typed", () => {
 });
 
 it("counts the filters that are set", () => {
-  expect(countFilters(parseWorkloadFilters({ status: "Admitted", search: "x", namespace: "" }))).toBe(2);
+  expect(countFilters(parseWorkloadFilters({ state: "Running", search: "x", namespace: "" }))).toBe(2);
 });
 
 it("keeps the order, the groups and the columns that are known", () => {
@@ -46,17 +46,17 @@ it("keeps the order, the groups and the columns that are known", () => {
 });
 
 it("asks the API for the filters, a range of time among them", () => {
-  const filters = parseWorkloadFilters({ status: "Pending", label: "team", last: "1h", time: "admitted" });
+  const filters = parseWorkloadFilters({ state: "Pending", label: "team", last: "1h", time: "admitted" });
   expect(filterQuery(filters, Date.parse("2026-01-05T09:00:00Z"))).toEqual({
-    status: ["Pending"],
+    state: ["Pending"],
     label: "team",
     admitted_since: "2026-01-05T08:00:00.000Z",
   });
 });
 
 it("opens a group as the filters that it stands for", () => {
-  expect(drillInto({ status: "Pending" }, "reason", "WaitingForQuota")).toEqual({
-    status: "Pending",
+  expect(drillInto({ state: "Pending" }, "reason", "WaitingForQuota")).toEqual({
+    state: "Pending",
     reason: "WaitingForQuota",
   });
   expect(drillInto({ label: "tier=1" }, "label:team", "vision")).toEqual({ label: "tier=1,team=vision" });

@@ -2,12 +2,12 @@
 
 import { formatWidths, isKey, parseColumns, parseWidths } from "../list/columns";
 import { joinSelector } from "../list/label-selector";
-import { isWorkloadStatus, type WorkloadStatus } from "../words/workload-status";
+import { isWorkloadState, type WorkloadState } from "../words/workload-state";
 import { parseTexts } from "./texts";
 import { parseTimeRange, type TimeQuery, type TimeRange, timeQuery } from "./time-range";
 
 export interface WorkloadFilters extends TimeRange {
-  status?: WorkloadStatus;
+  state?: WorkloadState;
   cluster_queue?: string;
   local_queue?: string;
   namespace?: string;
@@ -37,19 +37,19 @@ const TEXT_FILTERS = [
 /** The filters of a URL's search; what is empty or unknown is left out, so that two equal views have equal keys. */
 export function parseWorkloadFilters(search: Record<string, unknown>): WorkloadFilters {
   const filters: WorkloadFilters = { ...parseTexts(search, TEXT_FILTERS), ...parseTimeRange(search) };
-  if (isWorkloadStatus(search.status)) filters.status = search.status;
+  if (isWorkloadState(search.state)) filters.state = search.state;
   return filters;
 }
 
-type PlainFilters = Omit<WorkloadFilters, keyof TimeRange | "status">;
+type PlainFilters = Omit<WorkloadFilters, keyof TimeRange | "state">;
 
 /** The filters as the API takes them. */
 export function filterQuery(
-  { status, time, last, since, until, ...plain }: WorkloadFilters,
+  { state, time, last, since, until, ...plain }: WorkloadFilters,
   nowMs: number,
-): PlainFilters & TimeQuery & { status?: WorkloadStatus[] } {
+): PlainFilters & TimeQuery & { state?: WorkloadState[] } {
   const range = parseTimeRange({ time, last, since, until });
-  return { ...plain, ...timeQuery(range, nowMs), ...(status === undefined ? {} : { status: [status] }) };
+  return { ...plain, ...timeQuery(range, nowMs), ...(state === undefined ? {} : { state: [state] }) };
 }
 
 export function countFilters(filters: WorkloadFilters): number {
@@ -57,7 +57,7 @@ export function countFilters(filters: WorkloadFilters): number {
 }
 
 export const PLAIN_GROUPS = [
-  "status",
+  "state",
   "namespace",
   "cluster_queue",
   "local_queue",

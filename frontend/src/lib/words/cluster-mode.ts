@@ -1,6 +1,6 @@
 /** Modes of a cluster: labels, colours and meaning, defined here and nowhere else. */
 import { t } from "@lingui/core/macro";
-import type { StatusLook } from "./workload-status";
+import type { StatusLook } from "./workload-state";
 
 export type ClusterMode = "observe" | "shadow" | "schedule";
 

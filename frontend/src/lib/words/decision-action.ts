@@ -1,6 +1,6 @@
 /** The actions of the scheduler's decision log: labels and colours. */
 import { t } from "@lingui/core/macro";
-import type { StatusLook } from "./workload-status";
+import type { StatusLook } from "./workload-state";
 
 type Look = Pick<StatusLook, "label" | "color">;
 

@@ -1,6 +1,6 @@
 /** The states of a node: labels, colours and meaning, defined here and nowhere else. */
 import { t } from "@lingui/core/macro";
-import type { StatusLook } from "./workload-status";
+import type { StatusLook } from "./workload-state";
 
 export const NODE_STATES = ["ready", "cordoned", "draining", "not-ready"] as const;
 export type NodeState = (typeof NODE_STATES)[number];

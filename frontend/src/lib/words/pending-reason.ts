@@ -38,6 +38,30 @@ const sentences = (): Record<(typeof PENDING_REASONS)[number], string> => ({
   PodGroupIncomplete: t`Pods of its group are missing.`,
 });
 
+const short = (): Record<(typeof PENDING_REASONS)[number], string> => ({
+  PendingEvaluation: t`not evaluated yet`,
+  NoMatchingFlavor: t`no matching flavor`,
+  ExceedsMaxQuota: t`above maximum quota`,
+  WaitingForQuota: t`no quota free`,
+  WaitingForDevices: t`no devices free`,
+  WaitingForNodes: t`no room on nodes`,
+  TopologyPlacementFailed: t`no room in topology`,
+  WaitingForPreemptedWorkloads: t`preempting others`,
+  Misconfigured: t`misconfigured`,
+  Suspended: t`queue stopped`,
+  WaitingForPodsReady: t`waits for other pods`,
+  AdmissionGated: t`gated`,
+  OnHold: t`on hold`,
+  Deactivated: t`on hold`,
+  PodGroupIncomplete: t`pod group incomplete`,
+});
+
+/** Any reason in two or three words; one that is not known here by the words of its name. */
+export function shortReason(reason: string): string {
+  const known = PENDING_REASONS.find((each) => each === reason);
+  return known === undefined ? reason.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase() : short()[known];
+}
+
 /** What the reason means, or an empty text for one that is not known here. */
 export function explainPendingReason(reason: string): string {
   const known = PENDING_REASONS.find((each) => each === reason);

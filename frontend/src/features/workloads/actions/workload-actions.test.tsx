@@ -22,6 +22,7 @@ const WORKLOAD: Workload = {
   priority: 0,
   priority_class: "",
   status: "Pending",
+  state: "Pending",
   active: true,
   reason: "",
   message: "",

@@ -9,7 +9,7 @@ import { selectedOf, useSelection } from "./selection";
 
 const row = (name: string) => ({ uid: name, namespace: "a", name });
 const ROWS = [row("w-1"), row("w-2")];
-const PENDING: WorkloadFilters = { status: "Pending" };
+const PENDING: WorkloadFilters = { state: "Pending" };
 
 /** Stands for the page: its first row can be ticked. */
 function Page() {
@@ -35,7 +35,7 @@ beforeEach(() => {
 test("the selection is widened to all that match, and the action names what it did not change", async () => {
   const skipped = [{ ...row("w-3"), reason: "Conflict", message: "It has ended." }];
   const calls = serve([
-    [/^GET .*\/workloads\/\?.*status=Pending/, { body: { results: [...ROWS, row("w-3")], next: null } }],
+    [/^GET .*\/workloads\/\?.*state=Pending/, { body: { results: [...ROWS, row("w-3")], next: null } }],
     [/^POST .*\/workloads\/hold\//, { body: { changed: ROWS, skipped } }],
   ]);
   await renderPart(

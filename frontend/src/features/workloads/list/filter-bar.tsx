@@ -11,8 +11,8 @@ import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters"
 import { formatCount } from "@/lib/quantity";
 import { parseTimeRange } from "@/lib/url/time-range";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
-import { PENDING_REASONS } from "@/lib/words/pending-reason";
-import { statusLook, WORKLOAD_STATUSES } from "@/lib/words/workload-status";
+import { PENDING_REASONS, shortReason } from "@/lib/words/pending-reason";
+import { stateLook, WORKLOAD_STATES, type WorkloadState } from "@/lib/words/workload-state";
 import classes from "../workloads.module.css";
 import { LabelFilter } from "./label-filter";
 import { TimeFilter } from "./time-filter";
@@ -27,21 +27,26 @@ export interface FilterBarProps {
 const ALL = "all";
 const NO_TIME = { time: null, last: null, since: null, until: null };
 
-/** The statuses with how many workloads match the other filters. */
-function useStatusChoices({ status: _, ...others }: WorkloadFilters) {
-  const counts = useQuery(workloadCountsQuery(useCluster(), "status", others)).data;
+/** Always on screen; the other states are while a workload is in them. */
+const MAIN_STATES: readonly WorkloadState[] = ["Pending", "Running", "Succeeded", "Failed"];
+
+/** The states with how many workloads match the other filters. */
+function useStateChoices({ state, ...others }: WorkloadFilters) {
+  const counts = useQuery(workloadCountsQuery(useCluster(), "state", others)).data;
   const withCount = (label: string, count: number | undefined) => (
     <span className="kw-number">
       {label}
       {count !== undefined && <span className={classes.tabCount}> {formatCount(count)}</span>}
     </span>
   );
-  const countOf = (status: string) => counts?.groups.find(({ value }) => value === status)?.count ?? 0;
+  const countOf = (name: string) => counts?.groups.find(({ value }) => value === name)?.count ?? 0;
   return [
     { value: ALL, label: withCount(t`All`, counts?.total) },
-    ...WORKLOAD_STATUSES.map((status) => ({
-      value: status as string,
-      label: withCount(statusLook(status).label, counts === undefined ? undefined : countOf(status)),
+    ...WORKLOAD_STATES.filter(
+      (each) => each === state || MAIN_STATES.includes(each) || countOf(each) > 0,
+    ).map((each) => ({
+      value: each as string,
+      label: withCount(stateLook(each).label, counts === undefined ? undefined : countOf(each)),
     })),
   ];
 }
@@ -52,7 +57,7 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
   const clusterQueues = useQuery(namesQuery(cluster, "cluster-queues"));
   const priorityClasses = useQuery(namesQuery(cluster, "workload-priority-classes"));
   const localQueues = useQuery(localQueuesQuery(cluster));
-  const statusChoices = useStatusChoices(filters);
+  const stateChoices = useStateChoices(filters);
   const users = useQuery(workloadCountsQuery(cluster, "submitted_by", {}));
   const nodes = useQuery(nodesQuery(cluster));
   const queues = useLive((live) => live.data?.cluster_queues);
@@ -73,9 +78,9 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
         aria-label={t`Status`}
         size="xs"
         className={classes.statuses}
-        data={statusChoices}
-        value={filters.status ?? ALL}
-        onChange={(status) => set({ status: status === ALL ? null : status })}
+        data={stateChoices}
+        value={filters.state ?? ALL}
+        onChange={(state) => set({ state: state === ALL ? null : state })}
       />
       <FilterRow onClear={countFilters(filters) > 0 ? () => onFilter({}) : undefined} aside={aside}>
         <TextFilter
@@ -110,7 +115,7 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
         />
         <ChoiceFilter
           label={t`Reason`}
-          choices={PENDING_REASONS}
+          choices={PENDING_REASONS.map((reason) => ({ value: reason, label: shortReason(reason) }))}
           value={filters.reason}
           onChange={(reason) => set({ reason })}
         />

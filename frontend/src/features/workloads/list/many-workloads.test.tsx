@@ -32,18 +32,18 @@ afterEach(() => {
 it("collects page by page, with the same filters on each", async () => {
   const asked = serve(({ url }) => {
     const after = url.searchParams.get("after");
-    const results = [{ uid: after ?? "first", namespace: "a", name: after ?? "first", status: "Pending" }];
+    const results = [{ uid: after ?? "first", namespace: "a", name: after ?? "first", state: "Pending" }];
     return [200, { results, next: after === null ? "second" : null }];
   });
   const hooks = progress();
-  const found = await collectWorkloads("default", { status: "Pending", last: "1h" }, hooks);
+  const found = await collectWorkloads("default", { state: "Pending", last: "1h" }, hooks);
   expect(found).toEqual([
     { uid: "first", namespace: "a", name: "first" },
     { uid: "second", namespace: "a", name: "second" },
   ]);
   expect(hooks.onProgress.mock.calls).toEqual([[1], [2]]);
   const [first, second] = asked.map(({ searchParams }) => searchParams);
-  expect(first?.get("status")).toBe("Pending");
+  expect(first?.get("state")).toBe("Pending");
   expect(first?.get("ordering")).toBe("-id");
   expect(first?.get("since")).toMatch(/Z$/);
   expect(second?.get("since")).toBe(first?.get("since"));

@@ -9,7 +9,7 @@ const waiting = {
   id: 7,
   page: "workloads",
   name: "waiting",
-  search: { status: "Pending", group: "namespace" },
+  search: { state: "Pending", group: "namespace" },
   generation: 3,
 };
 const READ = /^GET .*\/saved-views\/\?page=workloads/;
@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 
 async function open(onOpen = vi.fn()) {
-  await renderPart(<SavedViews present={{ status: "Evicted", hide: "age" }} onOpen={onOpen} />);
+  await renderPart(<SavedViews present={{ state: "Evicted", hide: "age" }} onOpen={onOpen} />);
   const user = userEvent.setup();
   await user.click(screen.getByRole("button", { name: "Views" }));
   return user;
@@ -37,7 +37,7 @@ test("a view of the account is opened, replaced under its name and deleted, unle
   const onOpen = vi.fn();
   const user = await open(onOpen);
   await user.click(await screen.findByRole("button", { name: "waiting" }));
-  expect(onOpen).toHaveBeenCalledWith({ status: "Pending" }, { group: "namespace" });
+  expect(onOpen).toHaveBeenCalledWith({ state: "Pending" }, { group: "namespace" });
 
   await user.click(screen.getByRole("button", { name: "Views" }));
   await user.type(await screen.findByLabelText("Name of the view"), "waiting{Enter}");
@@ -45,7 +45,7 @@ test("a view of the account is opened, replaced under its name and deleted, unle
   expect((await screen.findByRole("alert")).textContent).toBe("It has changed.");
   const writes = calls.filter(({ method }) => method !== "GET");
   expect(writes.map(({ method, ifMatch, body }) => [method, ifMatch, body])).toEqual([
-    ["PATCH", '"3"', { search: { status: "Evicted", hide: "age" } }],
+    ["PATCH", '"3"', { search: { state: "Evicted", hide: "age" } }],
     ["DELETE", '"3"', null],
   ]);
 });
@@ -64,7 +64,7 @@ test("a new name is a new view, and what the server says against it is shown", a
 });
 
 test("what this browser had saved moves into the account once; a name that is taken there stays as it is", async () => {
-  window.localStorage.setItem(STORED, JSON.stringify([{ name: "waiting", search: { status: "Pending" } }]));
+  window.localStorage.setItem(STORED, JSON.stringify([{ name: "waiting", search: { state: "Pending" } }]));
   const calls = serve([
     [READ, { body: { results: [waiting], next: null } }],
     [/^POST /, { status: 409, body: { reason: "AlreadyExists", message: "You have it." } }],
@@ -72,7 +72,7 @@ test("what this browser had saved moves into the account once; a name that is ta
   await open();
   await screen.findByRole("button", { name: "waiting" });
   expect(calls.filter(({ method }) => method === "POST").map(({ body }) => body)).toEqual([
-    { page: "workloads", name: "waiting", search: { status: "Pending" } },
+    { page: "workloads", name: "waiting", search: { state: "Pending" } },
   ]);
   expect(window.localStorage.getItem(STORED)).toBeNull();
   expect(screen.queryByRole("alert")).toBeNull();

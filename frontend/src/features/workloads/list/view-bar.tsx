@@ -15,7 +15,7 @@ import {
 import { ColumnChooser } from "./column-chooser";
 
 const plainGroupWords = (): Record<PlainGroup, string> => ({
-  status: t`Status`,
+  state: t`Status`,
   namespace: t`Namespace`,
   cluster_queue: t`ClusterQueue`,
   local_queue: t`LocalQueue`,

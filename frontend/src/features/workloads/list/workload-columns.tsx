@@ -7,7 +7,8 @@ import { ageColumn, clusterQueueColumn, textColumn } from "@/components/table/co
 import type { DataColumn } from "@/components/table/data-table";
 import { type AddedColumn, OWN_COLUMNS, type OwnColumn } from "@/lib/list/columns";
 import type { WorkloadView } from "@/lib/url/workload-filters";
-import { statusLook } from "@/lib/words/workload-status";
+import { shortReason } from "@/lib/words/pending-reason";
+import { stateLook } from "@/lib/words/workload-state";
 import { summarizeRequests } from "./requests";
 
 export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
@@ -33,7 +34,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     id: "status",
     header: () => t`Status`,
     meta: { width: "124px", sort: "status" },
-    cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
+    cell: ({ row: { original } }) => <WorkloadStateBadge workload={original} />,
   },
   clusterQueueColumn({ hideBelow: 760, width: "11%", sort: "cluster_queue" }),
   {
@@ -41,8 +42,8 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     header: () => t`Asks for`,
     meta: { hideBelow: 1240, width: "19%" },
     cell: ({ row: { original } }) => {
-      const text = summarizeRequests(original.pod_sets).join(" · ");
-      return <span title={text}>{text || "–"}</span>;
+      const lines = summarizeRequests(original.pod_sets);
+      return <span title={lines.join(" · ")}>{lines[0] ?? "–"}</span>;
     },
   },
   {
@@ -124,15 +125,16 @@ export function columnsWith(added: readonly AddedColumn[]): DataColumn<Workload>
   return [...own.slice(0, -1), ...more, ...own.slice(-1)];
 }
 
-export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "status" | "active"> }) {
-  const { label, color, meaning } = statusLook(workload.status);
-  const held = !workload.active && workload.status !== "Finished";
-  return <BadgeDot label={held ? t`${label}, on hold` : label} color={color} hint={meaning} />;
+export function WorkloadStateBadge({ workload: { state } }: { workload: Pick<Workload, "state"> }) {
+  const { label, color, meaning } = stateLook(state);
+  return <BadgeDot label={label} color={color} hint={meaning} />;
 }
 
 /** Only what the badge does not say already. */
 function Why({ workload }: { workload: Workload }) {
-  const { status, reason, message } = workload;
-  if (status === "Admitted" || reason === status || reason === "") return null;
-  return <span title={message || undefined}>{reason}</span>;
+  const { status, state, reason, message } = workload;
+  if (status === "Admitted" || state === "OnHold" || state === "Succeeded" || reason === status) return null;
+  if (reason === state && message === "") return null;
+  const words = state === "Failed" && message !== "" ? message : shortReason(reason);
+  return <span title={message || undefined}>{words}</span>;
 }

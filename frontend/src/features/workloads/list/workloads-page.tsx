@@ -101,7 +101,7 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
   const widths = useMemo(() => parseWidths(view.widths), [view.widths]);
   const list = useInfiniteQuery(workloadsQuery(cluster, filters, view.sort, annotationsOf(added)));
   const rows = useRows(list);
-  const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
+  const total = useQuery(workloadCountsQuery(cluster, "state", filters)).data?.total;
   const mayWrite = useMayWrite();
   const hidden = useMemo(() => hiddenColumns(view), [view]);
   const selection = useSelection(cluster, filters, rows);

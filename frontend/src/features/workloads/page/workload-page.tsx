@@ -17,7 +17,7 @@ import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { WorkloadActions } from "../actions/workload-actions";
-import { WorkloadStatusBadge } from "../list/workload-columns";
+import { WorkloadStateBadge } from "../list/workload-columns";
 import { StateOfWorkload, type StateOfWorkloadProps } from "../waiting/why-it-waits";
 import { AdmissionChecks, Conditions } from "./conditions";
 import { Devices } from "./devices";
@@ -137,7 +137,7 @@ function Records({ workload }: { workload: WorkloadDetail }) {
 function Facts({ workload }: { workload: WorkloadDetail }) {
   return (
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
-      <WorkloadStatusBadge workload={workload} />
+      <WorkloadStateBadge workload={workload} />
       <span>
         <Trans>
           in namespace{" "}

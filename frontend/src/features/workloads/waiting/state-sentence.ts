@@ -111,20 +111,28 @@ export function waitingSentence(explanation: Explanation, podSets: readonly Aski
   }
 }
 
+function heldWords(devices: WorkloadDetail["devices"]): string {
+  const held = new Set(devices.map(({ uuid }) => uuid)).size;
+  const nodes = new Set(devices.map(({ node }) => node)).size;
+  if (held === 0) return t`its quota`;
+  return t`${plural(held, { one: "# device", other: "# devices" })} on ${plural(nodes, { one: "# node", other: "# nodes" })}`;
+}
+
 /** `explanation` is undefined while it is read, or where there is none. */
 export function stateSentence(
   workload: WorkloadDetail,
   explanation: Explanation | undefined,
   now: number,
 ): string {
-  const { status, devices } = workload;
+  const { status, state, devices } = workload;
   if (status === "Admitted") {
-    const held = new Set(devices.map(({ uuid }) => uuid)).size;
-    const nodes = new Set(devices.map(({ node }) => node)).size;
-    return held === 0
-      ? t`It is admitted and holds its quota.`
-      : t`It is admitted and holds ${plural(held, { one: "# device", other: "# devices" })} on ${plural(nodes, { one: "# node", other: "# nodes" })}.`;
+    const held = heldWords(devices);
+    return state === "Running"
+      ? t`It runs and holds ${held}.`
+      : t`It starts: it holds ${held}, and not all of its pods are ready.`;
   }
+  if (state === "OnHold") return t`It is on hold: it is not scheduled until it is released.`;
+  if (state === "Failed") return workload.message || t`It failed.`;
   if (status === "Finished") {
     const ran = secondsBetween(workload.admitted_at, workload.finished_at, now);
     return ran === null ? t`It finished.` : t`It finished after running for ${formatDuration(ran)}.`;

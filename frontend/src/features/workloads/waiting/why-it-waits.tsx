@@ -16,11 +16,15 @@ import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
 import { isOfNodes, stateSentence } from "./state-sentence";
 
-const LOOKS: Record<WorkloadDetail["status"], { icon: IconName; accent: string }> = {
+const LOOKS: Record<WorkloadDetail["state"], { icon: IconName; accent: string }> = {
   Pending: { icon: "clock", accent: "var(--mantine-color-yellow-6)" },
+  OnHold: { icon: "pause", accent: "var(--kw-foreign)" },
   QuotaReserved: { icon: "clock", accent: "var(--mantine-color-blue-6)" },
-  Admitted: { icon: "play", accent: "var(--mantine-color-teal-6)" },
+  Starting: { icon: "clock", accent: "var(--mantine-color-blue-6)" },
+  Running: { icon: "play", accent: "var(--mantine-color-teal-6)" },
   Evicted: { icon: "alert", accent: "var(--kw-over)" },
+  Succeeded: { icon: "check", accent: "var(--kw-foreign)" },
+  Failed: { icon: "alert", accent: "var(--mantine-color-red-6)" },
   Finished: { icon: "check", accent: "var(--kw-foreign)" },
 };
 const CANNOT_START = { icon: "alert", accent: "var(--mantine-color-red-6)" } as const;
@@ -66,7 +70,7 @@ function Banner({
   explanation: ExplainedWorkload | undefined;
 }) {
   const now = useNow();
-  const { icon, accent } = explanation?.state === "CannotStart" ? CANNOT_START : LOOKS[workload.status];
+  const { icon, accent } = explanation?.state === "CannotStart" ? CANNOT_START : LOOKS[workload.state];
   const estimate = explanation === undefined ? "" : expectedWords(explanation);
   return (
     <div className={classes.why} style={{ ["--accent" as string]: accent }}>
