@@ -163,11 +163,14 @@ function overview(): unknown {
   const alive = size?.nodes !== 0;
   const now = new Date().toISOString();
   const reasons = new Map<string, number>();
-  for (const { status, reason } of fixture.workloads) {
-    if (status === "Pending") reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  const held = fixture.workloads.filter(({ state }) => state === "OnHold").length;
+  for (const { state, reason } of fixture.workloads) {
+    if (state === "Pending") reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
   }
   return {
+    totals: { pending: [...reasons.values()].reduce((sum, count) => sum + count, 0), held },
     health: {
+      roles: [],
       scheduler: { alive: true, holder: "worker-1", epoch, heartbeat_at: now },
       watcher: { alive, last_event_at: alive ? now : null },
       job_kinds: { missing: [], disabled: [] },
@@ -212,7 +215,18 @@ function readMore(kind: string, first: string, second: string, query: URLSearchP
         resource_groups: [],
       }))[0];
     case "device-usage":
-      return page([]);
+      return page(
+        Object.entries(live.devices).map(([uuid, { node, used_slots }], place) => ({
+          cluster: "default",
+          uuid,
+          node,
+          at: new Date(now).toISOString(),
+          memory_used_mib: null,
+          utilization_percent: used_slots === 0 || place % 9 === 0 ? 0 : 60,
+          temperature_celsius: null,
+          power_watts: null,
+        })),
+      );
     case "history":
       return makeHistory(query, now, live);
     case "reports":

@@ -28,6 +28,30 @@ def test_a_submitted_job_shows_up_in_the_numbers(page: Page, log_in: Callable[[s
     expect(devices).to_contain_text(re.compile(rf"{before + 1}\s*of 48"))
 
 
+def test_it_begins_with_a_judgement_whose_parts_lead_to_what_they_say(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    admin.submit("judged-huge", memory_mib=90_000, cores_percent=100)  # more than any device has
+    log_in("admin")
+    judgement = page.get_by_role("region", name="How the cluster is")
+    expect(judgement).to_contain_text(re.compile(r"\d+ of 48 GPUs free"))
+    expect(judgement).to_contain_text(re.compile("workloads? waits?: .*no devices free"))
+    expect(page.get_by_role("img", name=re.compile("GPU 0 of gpu-node-01: .* held"))).to_be_visible()
+    judgement.get_by_role("link", name=re.compile("no devices free")).click()
+    expect(page).to_have_url(
+        re.compile("reason=WaitingForDevices.*state=Pending|state=Pending.*reason=WaitingForDevices")
+    )
+    expect(page.get_by_role("table", name="Workloads")).to_contain_text("judged-huge")
+
+
+def test_a_researcher_finds_the_own_jobs_first(page: Page, log_in: Callable[[str], None], server: str) -> None:
+    name = Api(server, "researcher").submit("mine-first")
+    log_in("researcher")
+    jobs = page.get_by_role("heading", name="My jobs").locator("../..")
+    expect(jobs.get_by_role("link", name=re.compile(name))).to_be_visible()
+    expect(jobs.get_by_role("link", name="Running")).to_be_visible()
+
+
 def test_the_parts_of_the_product_are_alive(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     health = page.get_by_role("heading", name="Health").locator("../..")

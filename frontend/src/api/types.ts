@@ -64,6 +64,7 @@ export type Explanation = Schemas["Explanation"];
 export type ExplainedWorkload = Schemas["ExplainedWorkload"];
 export type FlavorVerdict = Schemas["FlavorVerdict"];
 export type LargestRequest = Schemas["LargestRequest"];
+export type DeviceUsage = Schemas["DeviceUsage"];
 export type MoveAdvice = Schemas["MoveAdvice"];
 export type ErrorBody = Schemas["Error"];
 /** One located fault of a refused request. */

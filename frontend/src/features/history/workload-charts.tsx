@@ -4,6 +4,7 @@ import type { Metric } from "@/api/history";
 import { numbers } from "@/lib/language";
 import { formatCount } from "@/lib/quantity";
 import { formatDuration } from "@/lib/time";
+import { shortReason } from "@/lib/words/pending-reason";
 import type { ChartLine, HistoryChartProps } from "./history-chart";
 import { HistoryChart } from "./history-chart";
 import type { HistorySeries } from "./history-series";
@@ -87,7 +88,7 @@ function reasonLines(series: HistorySeries | undefined): ChartLine[] {
     .map(({ key: { metric, reason = "" } }, place) => ({
       metric,
       reason,
-      label: reason === "" ? t`Not evaluated yet` : reason,
+      label: shortReason(reason || "PendingEvaluation"),
       color: `var(--mantine-color-${REASON_COLORS[place]})`,
     }));
 }

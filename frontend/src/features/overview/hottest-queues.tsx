@@ -12,14 +12,14 @@ import { Panel } from "@/components/panel";
 import { formatCount, formatShare } from "@/lib/quantity";
 import { type HotQueue, hottestQueues } from "./summary";
 
-const MOST = 7;
+const MOST = 5;
 
 export function HottestQueues() {
   const queues = useLive((live) => live.data?.cluster_queues);
   const hottest = useMemo(() => (queues === undefined ? null : hottestQueues(queues, MOST)), [queues]);
   return (
     <Panel
-      title={t`Hottest queues`}
+      title={t`Queues where most wait`}
       aside={
         <TextLink to="/queues" fz="sm">
           <Trans>All queues</Trans>

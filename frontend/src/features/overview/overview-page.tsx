@@ -1,16 +1,21 @@
 /** Is the cluster well, how full is it, who waits, and what was decided last? */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Grid, Skeleton, Stack } from "@mantine/core";
+import { Grid, Skeleton } from "@mantine/core";
+import { useSuspenseQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useLive } from "@/api/cluster";
 import { waiting } from "@/api/live/live-data";
+import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { LiveTotals } from "@/api/types";
 import { Stat } from "@/components/figures/stat";
 import { PageHeader } from "@/components/page-header";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
 import { ClusterHealth } from "./cluster-health";
+import { HeatMap } from "./heat-map";
 import { HottestQueues } from "./hottest-queues";
+import { JudgementLine } from "./judgement-line";
+import { MyJobs } from "./my-jobs";
 import classes from "./overview.module.css";
 import { PendingReasons } from "./pending-reasons";
 import { QuotaUse } from "./quota-use";
@@ -19,21 +24,31 @@ import { RecentDecisions } from "./recent-decisions";
 /** `history`: the charts of the cluster. */
 export function OverviewPage({ history }: { history: ReactNode }) {
   const totals = useLive((live) => live.data?.totals);
+  const { data: session } = useSuspenseQuery(sessionQuery());
+  const admin = isClusterAdmin(session);
+  const username = session.user?.username;
   return (
     <>
       <PageHeader title={t`Overview`} />
+      {username !== undefined && !admin && <MyJobs username={username} />}
+      <JudgementLine />
+      <Grid gap="md" mb="md">
+        <Grid.Col span={{ base: 12, lg: 8 }}>
+          <HeatMap />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 4 }}>
+          <HottestQueues />
+        </Grid.Col>
+      </Grid>
       {totals === undefined ? <StatSkeletons /> : <Totals totals={totals} />}
       <Grid mt="md" gap="md">
         <Grid.Col span={{ base: 12, md: 6, lg: 4 }}>
-          <Stack gap="md">
-            <PendingReasons />
-            <ClusterHealth />
-          </Stack>
+          <PendingReasons />
         </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 6, lg: 5 }}>
-          <HottestQueues />
+        <Grid.Col span={{ base: 12, md: 6, lg: 4 }}>
+          <ClusterHealth />
         </Grid.Col>
-        <Grid.Col span={{ base: 12, lg: 3 }}>
+        <Grid.Col span={{ base: 12, lg: 4 }}>
           <QuotaUse />
         </Grid.Col>
         <Grid.Col span={12}>{history}</Grid.Col>

@@ -41,7 +41,7 @@ const sentences = (): Record<(typeof PENDING_REASONS)[number], string> => ({
 const short = (): Record<(typeof PENDING_REASONS)[number], string> => ({
   PendingEvaluation: t`not evaluated yet`,
   NoMatchingFlavor: t`no matching flavor`,
-  ExceedsMaxQuota: t`above maximum quota`,
+  ExceedsMaxQuota: t`above max. quota`,
   WaitingForQuota: t`no quota free`,
   WaitingForDevices: t`no devices free`,
   WaitingForNodes: t`no room on nodes`,

@@ -45,7 +45,11 @@ const looks = (): Record<WorkloadState, StatusLook> => ({
     color: "orange",
     meaning: t`Lost its admission; its pods are being stopped.`,
   },
-  Succeeded: { label: t`Succeeded`, color: "gray", meaning: t`Its pods ended well; its quota and devices are free.` },
+  Succeeded: {
+    label: t`Succeeded`,
+    color: "gray",
+    meaning: t`Its pods ended well; its quota and devices are free.`,
+  },
   Failed: { label: t`Failed`, color: "red", meaning: t`Its pods failed; its quota and devices are free.` },
   Finished: {
     label: t`Ended`,

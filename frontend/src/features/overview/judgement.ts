@@ -1,0 +1,51 @@
+/** What the first line of the overview adds up: the devices that are free, idle and broken. */
+import type { DeviceUsage, LiveDevice } from "@/api/types";
+import { byName } from "@/lib/language";
+import { gpuState } from "@/lib/url/gpu-filters";
+
+/** A held device that does less is idle, as the reports count it. */
+const IDLE_BELOW_PERCENT = 1;
+
+export interface DeviceSums {
+  all: number;
+  /** No slice is held, and new ones are taken. */
+  free: number;
+  unhealthy: number;
+  /** Held, and measured to do nothing; null where no monitor reports any device. */
+  idle: number | null;
+}
+
+export function deviceSums(
+  devices: Readonly<Record<string, LiveDevice>>,
+  usage: readonly Pick<DeviceUsage, "uuid" | "utilization_percent">[],
+): DeviceSums {
+  const states = Object.values(devices).map(gpuState);
+  const measured = usage.filter(({ utilization_percent: busy }) => busy !== null);
+  const idle = measured.filter(
+    ({ uuid, utilization_percent: busy }) =>
+      (busy ?? 0) < IDLE_BELOW_PERCENT && (devices[uuid]?.used_slots ?? 0) > 0,
+  );
+  return {
+    all: states.length,
+    free: states.filter((state) => state === "free").length,
+    unhealthy: states.filter((state) => state === "unhealthy").length,
+    idle: measured.length === 0 ? null : idle.length,
+  };
+}
+
+export interface NodeOfDevices {
+  node: string;
+  entries: { uuid: string; device: LiveDevice }[];
+}
+
+/** Nodes by name, devices by index. */
+export function devicesByNode(devices: Readonly<Record<string, LiveDevice>>): NodeOfDevices[] {
+  const nodes = new Map<string, NodeOfDevices>();
+  for (const [uuid, device] of Object.entries(devices)) {
+    const found = nodes.get(device.node) ?? { node: device.node, entries: [] };
+    found.entries.push({ uuid, device });
+    nodes.set(device.node, found);
+  }
+  for (const { entries } of nodes.values()) entries.sort((a, b) => a.device.index - b.device.index);
+  return [...nodes.values()].sort((a, b) => byName(a.node, b.node));
+}
