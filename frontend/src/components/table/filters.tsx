@@ -2,8 +2,8 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Select, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { type ReactNode, useEffect, useState } from "react";
+import { useDebouncedCallback, useDisclosure, useMediaQuery } from "@mantine/hooks";
+import { Children, type ReactNode, useEffect, useState } from "react";
 import { Icon } from "@/components/icon";
 import classes from "./filters.module.css";
 
@@ -15,16 +15,33 @@ export interface FilterRowProps {
   onClear?: (() => void) | undefined;
 }
 
+/** On a phone only the first filter is on screen; a button shows the others. */
 export function FilterRow({ children, aside, onClear }: FilterRowProps) {
+  const narrow = useMediaQuery("(max-width: 560px)");
+  const [opened, { toggle }] = useDisclosure(false);
+  const [first, ...others] = Children.toArray(children);
+  const folded = narrow && !opened;
   return (
     <Group gap="xs" mb="sm">
-      {children}
+      {first}
+      {narrow && (others.length > 0 || aside !== undefined) && (
+        <Button
+          variant="default"
+          size="xs"
+          leftSection={<Icon name="filter" size={13} />}
+          aria-expanded={opened}
+          onClick={toggle}
+        >
+          <Trans>Filters</Trans>
+        </Button>
+      )}
+      {!folded && others}
       {onClear !== undefined && (
         <Button variant="subtle" size="xs" leftSection={<Icon name="close" size={13} />} onClick={onClear}>
           <Trans>Clear</Trans>
         </Button>
       )}
-      {aside !== undefined && (
+      {aside !== undefined && !folded && (
         <Group gap={4} ml="auto">
           {aside}
         </Group>

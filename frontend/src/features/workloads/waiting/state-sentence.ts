@@ -142,6 +142,6 @@ export function stateSentence(
   if (explanation !== undefined && explanation.state !== "HoldsQuota")
     return waitingSentence(explanation, workload.pod_sets);
   return (
-    workload.message || explainPendingReason(workload.reason) || t`The scheduler has not evaluated it yet.`
+    explainPendingReason(workload.reason) || workload.message || t`The scheduler has not evaluated it yet.`
   );
 }
