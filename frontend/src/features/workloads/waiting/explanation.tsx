@@ -233,7 +233,7 @@ function NodeTable({ verdict }: { verdict: FlavorVerdict }) {
           {nodes.nearest_node !== null && (
             <Text fz="sm" px="md" py={8}>
               <Trans>
-                Nearest: <NodeLink name={nodes.nearest_node} /> ({nearestWords(nodes.nearest_reason)})
+                Nearest: <NodeLink name={nodes.nearest_node} inText /> ({nearestWords(nodes.nearest_reason)})
               </Trans>
             </Text>
           )}
