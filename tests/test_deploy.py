@@ -176,12 +176,17 @@ def test_web_reads_logs_where_tenants_are_and_nothing_else() -> None:
     assert bound == set()
     tenant = list(yaml.safe_load_all((FOLDER / "tenant.yaml").read_text()))
     given = {each["subjects"][0]["name"]: each["roleRef"]["name"] for each in tenant}
-    assert given == {"kueueweb-push": "kueueweb-tenant", "kueueweb-web": "kueueweb-logs"}
+    assert given == {
+        "kueueweb-push": "kueueweb-tenant",
+        "kueueweb-watcher": "kueueweb-suspend",
+        "kueueweb-web": "kueueweb-logs",
+    }
     everywhere = list(yaml.safe_load_all((FOLDER / "all-tenants.yaml").read_text()))
     assert {each["kind"] for each in everywhere} == {"ClusterRoleBinding"}
     assert {each["subjects"][0]["name"]: each["roleRef"]["name"] for each in everywhere} == given
     rules = {role["metadata"]["name"]: role["rules"] for role in objects("ClusterRole")}
     assert rules["kueueweb-logs"] == [{"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}]
+    assert {verb for rule in rules["kueueweb-suspend"] for verb in rule["verbs"]} == {"patch"}
 
 
 def containers() -> list[tuple[str, dict[str, Any]]]:

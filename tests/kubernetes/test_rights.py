@@ -106,13 +106,17 @@ def test_no_account_of_ours_reads_secrets_or_gets_more_rights(system: System, pl
     assert not may(client, "*", "*")
 
 
-def test_the_watcher_writes_nothing(system: System, plane: ControlPlane) -> None:
+def test_the_watcher_suspends_jobs_of_tenants_and_writes_nothing_else(system: System, plane: ControlPlane) -> None:
     watcher = account(plane, WATCHER)
-    system.admin.create(JOBS, in_namespace(job("theirs", suspend=True), "team"))
+    for namespace in ("team", "default"):
+        system.admin.create(JOBS, in_namespace(job("theirs", parallelism=0), namespace))
+    watcher.patch(JOBS, "team", "theirs", {"spec": {"suspend": True}})
+    refused(watcher.patch, JOBS, "default", "theirs", {"spec": {"suspend": True}})
     refused(watcher.create, PODS, in_namespace(pod("stray"), "team"))
     refused(watcher.create, JOBS, in_namespace(job("stray"), "team"))
-    refused(watcher.patch, JOBS, "team", "theirs", {"spec": {"suspend": False}})
     refused(watcher.delete, JOBS, "team", "theirs")
+    refused(watcher.delete, PODS, "team", "theirs")
+    system.admin.delete(JOBS, "default", "theirs")
     refused(watcher.patch, NODES, "", "node-01", {"metadata": {"annotations": {"hami.io/mutex.lock": "x"}}})
     assert watcher.get(JOBS, "team", "theirs") is not None
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 from django.core.management.base import BaseCommand, CommandParser
 
+from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.webhook.configurations import Target, webhook_configurations
 
@@ -71,6 +72,9 @@ def _read() -> _Rules:
 _RULES: Final[Mapping[str, Callable[[], _Rules]]] = {
     "read": _read,
     "push": lambda: _by_group(("create", "patch", "delete"), ((kind.group, kind.plural) for kind in _KINDS)),
+    "watcher": lambda: _by_group(
+        ("patch",), ((kind.group, kind.plural) for kind in _KINDS if kind.stopping is Stopping.SUSPEND)
+    ),
     "statuses": lambda: _by_group(
         ("patch",), ((kind.group, f"{kind.plural}/status") for kind in _KINDS if kind.managed_by_path)
     ),
