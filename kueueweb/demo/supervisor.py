@@ -117,6 +117,11 @@ class Supervisor:
         children_of_name = (child for process, child in self._running.items() if process.name == name)
         return next((child.pid for child in children_of_name if child.poll() is None), None)
 
+    def end(self, name: str) -> None:
+        """Stop the process of that name for good. Nothing may `watch` meanwhile."""
+        for process in [found for found in self._running if found.name == name]:
+            children.stop(self._running.pop(process))
+
     def all_running(self) -> bool:
         """Whether nothing waits to be started again."""
         servers = all(server.running for server in self._servers.values())

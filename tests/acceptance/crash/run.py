@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -56,46 +57,62 @@ def run(
     With a number of jobs, they are of every kind, and the kills end when all are there, if that comes first.
     """
     report = Report(seed, minutes)
-    with Stack(folder, _stamped(say), TIME_SCALE, webhook=jobs is not None) as stack:
-        admin = AdminAtWork(Account(stack.server, "admin", "admin"), "research", seed)
-        stranger = Account(stack.cluster, "", "")
-        if jobs is not None:
-            _create_runtime(stack, stranger)
-        tenants = [
-            TenantAtWork(
-                Account(stack.server, tenant.username, tenant.username),
-                _creator(stranger),
-                tenant,
-                1_000 * seed + index,
-                jobs and -(-jobs // 2),
-            )
-            for index, tenant in enumerate((RESEARCH, PRODUCTION))
-        ]
-        stopped = threading.Event()
-        at_work = [threading.Thread(target=tenant.work, args=(stopped, _REQUEST_PAUSE)) for tenant in tenants]
-        threads = [threading.Thread(target=admin.work, args=(stopped, _EDIT_PAUSE)), *at_work]
-        threads.append(threading.Thread(target=_stop_after, args=(at_work, stopped)))
-        for thread in threads:
-            thread.start()
-        try:
-            kill_at_random(stack, minutes * 60, random.Random(seed), mean_pause, stopped)
-        finally:
-            stopped.set()
-            for thread in threads:
-                thread.join()
+    with Stack(folder, stamped(say), TIME_SCALE, webhook=jobs is not None) as stack:
+        with at_work(stack, seed, jobs) as work:
+            kill_at_random(stack, minutes * 60, random.Random(seed), mean_pause, work.stopped)
         say("No more kills: everything settles.")
-        report.faults = list(faults(stack, admin, tenants))
+        report.faults = list(faults(stack, work.admin, work.tenants))
         report.kills = stack.kills
-        report.answers += admin.answers
-        for tenant in tenants:
+        report.answers += work.admin.answers
+        for tenant in work.tenants:
             report.answers += tenant.answers
             report.refusals += tenant.refusals
             report.promises += Counter(promise.fate.name for promise in tenant.promises)
     return report
 
 
-def _stop_after(at_work: list[threading.Thread], stopped: threading.Event) -> None:
-    for thread in at_work:
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Who is at work; `stopped` is set when nobody is to begin anything any more."""
+
+    admin: AdminAtWork
+    tenants: list[TenantAtWork]
+    stopped: threading.Event
+
+
+@contextlib.contextmanager
+def at_work(stack: Stack, seed: int, jobs: int | None = None) -> Iterator[Work]:
+    """Tenants and an admin at work until the block ends; with a number of jobs, until all of these are there."""
+    admin = AdminAtWork(Account(stack.server, "admin", "admin"), "research", seed)
+    stranger = Account(stack.cluster, "", "")
+    if jobs is not None:
+        _create_runtime(stack, stranger)
+    tenants = [
+        TenantAtWork(
+            Account(stack.server, tenant.username, tenant.username),
+            _creator(stranger),
+            tenant,
+            1_000 * seed + index,
+            jobs and -(-jobs // 2),
+        )
+        for index, tenant in enumerate((RESEARCH, PRODUCTION))
+    ]
+    stopped = threading.Event()
+    busy = [threading.Thread(target=tenant.work, args=(stopped, _REQUEST_PAUSE)) for tenant in tenants]
+    threads = [threading.Thread(target=admin.work, args=(stopped, _EDIT_PAUSE)), *busy]
+    threads.append(threading.Thread(target=_stop_after, args=(busy, stopped)))
+    for thread in threads:
+        thread.start()
+    try:
+        yield Work(admin, tenants, stopped)
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+
+
+def _stop_after(busy: list[threading.Thread], stopped: threading.Event) -> None:
+    for thread in busy:
         thread.join()
     stopped.set()
 
@@ -115,6 +132,6 @@ def _creator(stranger: Account) -> Callable[[dict[str, Any]], Answer]:
     return create
 
 
-def _stamped(say: Callable[[str], None]) -> Callable[[str], None]:
+def stamped(say: Callable[[str], None]) -> Callable[[str], None]:
     began = time.monotonic()
     return lambda text: say(f"{time.monotonic() - began:7.1f} s  {text}")

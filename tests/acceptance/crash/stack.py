@@ -17,7 +17,9 @@ from typing import Final, Self
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from kueueweb.demo.processes import environment, processes, seed
+import psycopg
+
+from kueueweb.demo.processes import Process, environment, processes, seed
 from kueueweb.demo.supervisor import Supervisor
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.sockets import free_port
@@ -31,13 +33,25 @@ VICTIMS: Final = ("web", "scheduler", "push", "watcher", "beat", "postgres", "po
 class Stack:
     """Every process; `kill` ends one by kill -9, and the supervisor starts it again."""
 
-    def __init__(self, folder: Path, say: Callable[[str], None], time_scale: float, *, webhook: bool = False) -> None:
-        """With `webhook` the simulated cluster asks ours, and it is killed like the others."""
+    def __init__(
+        self,
+        folder: Path,
+        say: Callable[[str], None],
+        time_scale: float,
+        *,
+        webhook: bool = False,
+        standby: bool = False,
+        root: Path = ROOT,
+    ) -> None:
+        """With `webhook` the simulated cluster asks ours, and it is killed like the others. With `standby` a second
+        scheduler waits for its turn. `root` holds the release that runs."""
         folder.chmod(0o711)  # started by root, PostgreSQL runs as another user and has to reach its own folder
         self._folder = folder
         self._say = say
         self._time_scale = time_scale
         self._open = contextlib.ExitStack()
+        self._root = root
+        self._standby = standby
         self._stopped = threading.Event()
         self._port, self._cluster_port = free_port(), free_port()
         self._webhook_port = free_port() if webhook else None
@@ -54,30 +68,62 @@ class Stack:
             for server in (self.valkey, self.postgres):
                 stack.callback(server.stop)
                 server.start()
-            self._supervisor = stack.enter_context(Supervisor(ROOT, self._told(), self.logs, self._say))
+            self._supervisor = stack.enter_context(self._new_supervisor())
             self._supervisor.run(seed())
-            self._supervisor.keep("postgres", self.postgres)
-            self._supervisor.keep("valkey", self.valkey)
-            for process in processes(
-                host="127.0.0.1",
-                port=self._port,
-                cluster_port=self._cluster_port,
-                time_scale=self._time_scale,
-                snapshot=self._folder / "cluster.json",
-                webhook_port=self._webhook_port,
-            ):
-                if process.name != "jobs":
-                    self._supervisor.start(process)
-            thread = threading.Thread(target=self._supervisor.watch, args=(self._stopped,), name="supervisor")
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(self._stopped.set)
+            for process in self._processes():
+                self._supervisor.start(process)
+            self._watch()
+            stack.callback(self._stop_watching)
             self.wait_until_up()
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+
+    def upgrade(self) -> None:
+        """Replace the processes by those of this release, one after the other, the web last. The simulated cluster
+        stays: it stands for one that is not upgraded with us."""
+        self._stop_watching()
+        before, self._root = self._supervisor, ROOT
+        self._supervisor = self._open.enter_context(self._new_supervisor())
+        for process in sorted(self._processes(), key=lambda found: found.name == "web"):
+            if process.name != "simulated-cluster":
+                self._say(f"{process.name} is replaced")
+                before.end(process.name)
+                self._supervisor.start(process)
+        self._watch()
+        self._open.callback(self._stop_watching)
+        self.wait_until_up()
+
+    def _new_supervisor(self) -> Supervisor:
+        supervisor = Supervisor(self._root, self._told(), self.logs, self._say)
+        supervisor.keep("postgres", self.postgres)
+        supervisor.keep("valkey", self.valkey)
+        return supervisor
+
+    def _processes(self) -> list[Process]:
+        found = processes(
+            host="127.0.0.1",
+            port=self._port,
+            cluster_port=self._cluster_port,
+            time_scale=self._time_scale,
+            snapshot=self._folder / "cluster.json",
+            webhook_port=self._webhook_port,
+        )
+        found = [process for process in found if process.name != "jobs"]
+        scheduler = next(process for process in found if process.name == "scheduler")
+        command = tuple("standby@%h" if part == "scheduler@%h" else part for part in scheduler.command)
+        return [*found, Process("standby", command)] if self._standby else found
+
+    def _watch(self) -> None:
+        self._stopped.clear()
+        self._watching = threading.Thread(target=self._supervisor.watch, args=(self._stopped,), name="supervisor")
+        self._watching.start()
+
+    def _stop_watching(self) -> None:
+        self._stopped.set()
+        self._watching.join()
 
     def _told(self) -> dict[str, str]:
         return environment(
@@ -127,8 +173,30 @@ class Stack:
             return []
         return [int(pid) for pid in children.read_text().split()]
 
+    def pids(self, target: str) -> list[int]:
+        """The processes of a target: PostgreSQL's are many, and the leader is whichever scheduler leads."""
+        match target:
+            case "postgres":
+                return [
+                    *([self.postgres.pid] if self.postgres.running and self.postgres.pid else []),
+                    *self._backends(),
+                ]
+            case "valkey":
+                return [self.valkey.pid] if self.valkey.running and self.valkey.pid else []
+            case "leader" | "standby":
+                schedulers = [self._supervisor.pid(name) for name in ("scheduler", "standby")]
+                leads = self._leader()
+                return [pid for pid in schedulers if pid is not None and (pid == leads) is (target == "leader")]
+        pid = self._supervisor.pid(target)
+        return [] if pid is None else [pid]
+
+    def _leader(self) -> int | None:
+        with psycopg.connect(self.postgres.url(), autocommit=True) as session:
+            row = session.execute("SELECT holder FROM scheduler_lease ORDER BY renewed_at DESC LIMIT 1").fetchone()
+        return int(row[0].rpartition(":")[2]) if row else None
+
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A command of the product on this stack."""
+        """A command of this release on this stack."""
         command = (sys.executable, "manage.py", *arguments)
         return subprocess.run(command, cwd=ROOT, env=self._told(), capture_output=True, text=True, check=False)
 
