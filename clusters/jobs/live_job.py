@@ -7,7 +7,7 @@ their rows, and the push writes into the cluster what it wrote of the job.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -91,6 +91,8 @@ class LiveJob(ManagedJob):
     """Whether it is to start and its pods of an earlier admission have not stopped."""
     taken = ""
     """The prebuilt workload that it takes over."""
+    placed: Collection[str] = ()
+    """The names of its workloads whose pods have nodes from us."""
 
     def is_active(self) -> bool:
         # No job starts while pods of it are left that were not admitted, and a stopped workload gives its quota back
@@ -129,8 +131,9 @@ class LiveJob(ManagedJob):
         if self._runs_elsewhere(workload):
             return True
         found = {*values_of(self.object.get("spec"), WORKLOAD_UID_LABEL)}
-        if not found:  # a Kueue may have started it
-            return {*values_of(self.object.get("spec"), keys.WORKLOAD)} == {name_of(workload)}
+        if not found:  # a Kueue may have started it, of a version that names no workload in the template
+            named = {*values_of(self.object.get("spec"), keys.WORKLOAD)}
+            return named == {name_of(workload)} if named else name_of(workload) not in self.placed
         # A job that is resized runs on under the next slice of its workload.
         return is_elastic(self.object) or found == {uid_of(workload)}
 
@@ -171,6 +174,7 @@ def look_at(
     store = ObjectStore([shown, *before.values()])
     live = LiveJob(kind, namespace_of(shown), name_of(shown), context, store)
     live.submitted_here, live.place = row is not None and not row.found_in_cluster, place
+    live.placed = {each.name for each in workloads if any(pod_set.nodes for pod_set in each.pod_sets.all())}
     failure = ""
     try:
         reconcile(live)

@@ -33,7 +33,6 @@ OURS: Final = ("kueueweb.io/", "hami.io/")
 
 _NO_POD_SET: Final = "its workload would have no pod set, and Kueue's API takes none such"
 _LONG_NAME: Final = "its pod sets have names above the 63 characters that Kueue's API takes"
-_RUNS_ALREADY: Final = "elastic, resumed by its owner before its admission: Kueue lets it run beside its flavors' nodes"
 _SECOND_START: Final = "suspended by its owner while admitted: Kueue starts it again without the driver's own labels"
 _COPIED_MARKS: Final = (
     "Kueue's next slice repeats the marks that it put on running pods; ours has the job's own templates"
@@ -49,11 +48,8 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "job-seen-006": _COPIED_MARKS,
     "job-seen-052": "the status of a job without a workload is its own",
     "job-seen-062": "a prebuilt workload that is deleted stays until its pods have stopped; its job is given back",
-    "raycluster-seen-033": _RUNS_ALREADY,
-    "raycluster-seen-037": _RUNS_ALREADY,
     "rayjob-seen-010": "held while it runs, its workload goes, so no row tells the push to give it its templates back",
     "rayjob-seen-033": _COPIED_MARKS,
-    "rayjob-seen-061": _RUNS_ALREADY,
     "rayservice-seen-030": "its workload would have two pod sets of one name, and Kueue's API takes none such",
     "sparkapplication-seen-004": _SECOND_START,
     "sparkapplication-seen-020": _SECOND_START,
