@@ -31,10 +31,10 @@ def test_what_an_address_knows_is_what_the_document_says(path: str, method: str)
 
 
 def test_it_is_named_with_those_that_there_are(vera: SchemaClient, cluster: Cluster) -> None:
-    answer = vera.get("/api/v1/workloads/?stat=Pending&limit=1")
+    answer = vera.get("/api/v1/workloads/?statu=Pending&limit=1")
     assert answer.status_code == 400
     [mistake] = answer.json()["errors"]
-    assert (mistake["path"], mistake["value"], mistake["reason"]) == ("stat", "Pending", "UnknownField")
+    assert (mistake["path"], mistake["value"], mistake["reason"]) == ("statu", "Pending", "UnknownField")
     assert mistake["remedy"] == 'Did you mean "status"?'
     assert "cluster_queue" in mistake["rule"]
 
