@@ -14,6 +14,7 @@ from accounts.models import Cluster
 from accounts.services.object_status import STATUS_READERS, Status
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from clusters.client import Kind as Resource
+from clusters.push.kueue_objects.refusals import note_refusal
 from clusters.push.kueue_objects.served_events import tell_of_overwriting
 from clusters.push.kueue_objects.served_status import tell_status
 from clusters.push.namespaces import make_namespace
@@ -27,9 +28,6 @@ _log = logging.getLogger(__name__)
 
 STATUS_SECONDS: Final = 1.0
 """The least time between two status writes of one object."""
-_MAX_PROBLEM: Final = 1024
-_MAX_RETRY_SECONDS: Final = 300.0
-_MAX_DOUBLINGS: Final = 9
 _MAX_ATTEMPTS: Final = 3
 
 
@@ -48,8 +46,8 @@ class ServedObjects:
         self._now = datetime.fromtimestamp(clock(), UTC)
 
     def tell(self) -> None:
-        """Write the objects, those that others refer to first. Raises ClusterUnreachable; refused objects are tried
-        again later."""
+        """Write the objects, each after the objects that it refers to. Raises ClusterUnreachable; a refused object is
+        tried again later."""
         kinds = [kind for name, kind in KINDS.items() if name in self._served]
         for kind in kinds:
             self._tell_kind(kind)
@@ -67,7 +65,7 @@ class ServedObjects:
             except ClusterUnreachable:
                 raise
             except ClusterError as refusal:
-                self._note_refusal(entry, refusal)
+                note_refusal(self._cluster, entry, refusal, self._now)
 
     def _due(self, kind: Kind) -> dict[str, ServedObject]:
         """Return the entry of each object whose row has changed since both agreed, is new, or was deleted."""
@@ -215,16 +213,6 @@ class ServedObjects:
             return
         entry.row_version, entry.agreed = row.version, row.side.content
         entry.problem, entry.failures, entry.retry_at = "", 0, None
-        entry.keep()
-
-    def _note_refusal(self, entry: ServedObject, refusal: ClusterError) -> None:
-        problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
-        wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
-        if problem != entry.problem:
-            _log.warning("Cluster %s refuses %s: %s; again in %.0f s", self._cluster.name, entry, refusal, wait)
-        entry.problem = problem
-        entry.failures += 1
-        entry.retry_at = self._now + timedelta(seconds=wait)
         entry.keep()
 
     def _tell_statuses(self, kind: Kind) -> None:

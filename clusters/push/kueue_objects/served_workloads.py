@@ -14,6 +14,7 @@ from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.event_recorder import EventRecorder, Regarding
+from clusters.push.kueue_objects.refusals import note_refusal
 from clusters.push.kueue_objects.served_status import tell_status
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence
@@ -36,9 +37,6 @@ _log = logging.getLogger(__name__)
 
 _BATCH: Final = 500
 _STATUS_SECONDS: Final = 1.0
-_MAX_PROBLEM: Final = 1024
-_MAX_RETRY_SECONDS: Final = 300.0
-_MAX_DOUBLINGS: Final = 9
 _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 _CHANGED: Final = """
     SELECT workload.namespace, workload.name FROM queues_workload AS workload
@@ -107,17 +105,7 @@ class ServedWorkloads:
                 # The watcher reads the change first; then the object is written again.
                 ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
             else:
-                self._note_refusal(entry, refusal)
-
-    def _note_refusal(self, entry: ServedObject, refusal: ClusterError) -> None:
-        problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
-        wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
-        if problem != entry.problem:
-            _log.warning("Cluster %s refuses %s: %s; again in %.0f s", self._cluster.name, entry, refusal, wait)
-        entry.problem = problem
-        entry.failures += 1
-        entry.retry_at = self._now + timedelta(seconds=wait)
-        entry.keep()
+                note_refusal(self._cluster, entry, refusal, self._now)
 
     def _tell_one(self, entry: ServedObject, row: WorkloadRow | None) -> None:
         if row is None:
