@@ -247,6 +247,14 @@ def _merged_tolerations(
     return merged
 
 
+def tied_host(pod: JsonObject) -> str:
+    """Return the host to which a pod was let go before it was bound; "" for any other pod."""
+    spec = pod["spec"]
+    if spec.get("schedulingGates") or spec.get("nodeName") or pod["metadata"].get("deletionTimestamp"):
+        return ""
+    return str((spec.get("nodeSelector") or {}).get(HOSTNAME_LABEL, ""))
+
+
 def waits_for_us(pod: JsonObject) -> bool:
     """Whether only we will bind the pod: it has our gate, or is ours and has Kueue's, and no others.
 

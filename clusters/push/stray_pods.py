@@ -18,6 +18,7 @@ from clusters.jobs.objects import (
     POD_SET_LABEL,
     WORKLOAD_UID_LABEL,
     PodSetAdmission,
+    tied_host,
     uid_label,
 )
 from clusters.push.desired_state import FlavorNodes, admitted_workload, places_of, with_jobs
@@ -45,7 +46,7 @@ def fail_stray_pods(
     tied: dict[str, list[JsonObject]] = {}
     for pod in pods:
         uid = uid_label(pod, WORKLOAD_UID_LABEL)
-        if uid and _is_tied(pod):
+        if uid and tied_host(pod):
             tied.setdefault(uid, []).append(pod)
     if not tied:
         return 0
@@ -63,13 +64,6 @@ def fail_stray_pods(
     return failed
 
 
-def _is_tied(pod: JsonObject) -> bool:
-    """Whether the pod was let go to one host and is not bound to its node yet."""
-    spec, metadata = pod["spec"], pod["metadata"]
-    waits = spec.get("schedulingGates") or spec.get("nodeName") or metadata.get("deletionTimestamp")
-    return not waits and HOSTNAME_LABEL in (spec.get("nodeSelector") or {})
-
-
 def _is_stray(pod: JsonObject, pod_sets: Sequence[PodSetAdmission], failed_nodes: Sequence[str]) -> bool:
     name = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, "")
     admission = next((found for found in pod_sets if found.name == name), pod_sets[0])
@@ -80,7 +74,7 @@ def _is_stray(pod: JsonObject, pod_sets: Sequence[PodSetAdmission], failed_nodes
         hosts = {domain.values[-1] for domain in topology.domains} - set(failed_nodes)
     else:
         return False  # the template says where it may run
-    return pod["spec"]["nodeSelector"][HOSTNAME_LABEL] not in hosts
+    return tied_host(pod) not in hosts
 
 
 def _fail(client: ClusterClient, pod: JsonObject, now: datetime) -> int:

@@ -86,14 +86,14 @@ class NodeFailures:
         self._changed[name] = _GONE
 
     def pods_left(self, left: Iterable[tuple[str, str]]) -> None:
-        """Take in that pods ended or are being deleted; each with its node and the uid of its workload."""
+        """Take in that pods left a node or wait to be bound to it; each with the node and its workload's uid."""
         for name, workload in left:
             health = self._health.get(name)
             if health is not None and not health.is_well:
                 self._left.setdefault(name, set()).add(workload)
 
     def tick(self, now: float) -> None:
-        """Judge the nodes that changed, those that pods left, and those that have not been ready for too long."""
+        """Judge nodes that changed, nodes that pods left, and nodes that have not been ready for too long."""
         for name, since in self._not_ready_since.items():
             if now - since >= FAILED_AFTER_SECONDS and name not in self._late:
                 self._late.add(name)

@@ -16,7 +16,14 @@ from accounts import tracing
 from accounts.events import request_push, wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
-from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
+from clusters.jobs.objects import (
+    POD_SET_LABEL,
+    WORKLOAD_UID_LABEL,
+    replica_of,
+    tied_host,
+    uid_label,
+    waits_for_us,
+)
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.sync.node_failures import NodeFailures
@@ -130,7 +137,7 @@ class _Batch:
     moved: set[str] = field(default_factory=set)
     workloads: set[str] = field(default_factory=set)
     left: set[tuple[str, str]] = field(default_factory=set)
-    """The nodes that pods left or are leaving, each with the uid of the pod's workload."""
+    """The nodes that pods left, are leaving or wait for, each with the uid of the pod's workload."""
     listed: bool = False
     push: bool = False
 
@@ -225,8 +232,9 @@ class PodSync:
         if pod.workload_uid:
             self._of_workload[pod.workload_uid].add(pod.uid)
             batch.workloads.add(pod.workload_uid)
-            if pod.node and (pod.ended or pod.terminating):
-                batch.left.add((pod.node, pod.workload_uid))
+            left = pod.node if pod.ended or pod.terminating else tied_host(manifest)
+            if left:
+                batch.left.add((left, pod.workload_uid))
 
     def _observed(self, manifest: JsonObject) -> _Pod:
         if self._ownership is None:

@@ -157,3 +157,22 @@ def test_a_pod_that_was_let_go_to_a_failed_node_fails_and_its_successor_runs_els
     alive = [each for each in by_host.pods() if each["metadata"]["name"] not in ("stranger", tied["metadata"]["name"])]
     assert [each["spec"]["nodeName"] for each in alive] == [assigned_host(by_host)]
     assert assigned_host(by_host) != node
+
+
+def test_a_pod_that_waits_at_a_node_that_it_does_not_tolerate_fails_the_node(by_host: System) -> None:
+    """The workload was admitted while its flavor's pods tolerated the taint."""
+    ResourceFlavor.objects.update(tolerations=[TOLERATION])
+    for name in ("node-01", "node-02"):
+        set_taints(by_host, name, TAINT)
+    by_host.submit(topology_job())
+    by_host.engine.run()
+    node = assigned_host(by_host)
+    ResourceFlavor.objects.update(tolerations=[])
+    by_host.push()
+    by_host.push()
+    by_host.advance(3)
+    by_host.push()
+    (tied,) = by_host.pods()
+    assert (tied["spec"]["nodeSelector"][HOST], tied["spec"].get("nodeName")) == (node, None)
+    by_host.watcher.resync()
+    assert by_host.workload().unhealthy_nodes == [node]
