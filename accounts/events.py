@@ -6,8 +6,9 @@ delay the request that caused it.
 
 import logging
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from celery import current_app
 from django.db import transaction
@@ -18,6 +19,7 @@ from accounts.redis_client import redis_client
 
 SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
 PUSH_TASK: Final = "clusters.tasks.push_cluster"
+RELEASE_TASK: Final = "clusters.tasks.release_pods"
 _SCHEDULE_QUEUE: Final = "scheduler"
 _PUSH_QUEUE: Final = "push"
 
@@ -39,6 +41,12 @@ def request_push(cluster: str) -> None:
     transaction.on_commit(partial(_broker.send, PUSH_TASK, _PUSH_QUEUE, cluster), robust=True)
 
 
+def request_release(cluster: str, pods: Sequence[tuple[str, str]]) -> None:
+    """On commit: have Kueue's finalizer taken off pods of the cluster named, each by namespace and name. A request that
+    is lost is made again with the watcher's next list. Never raises."""
+    transaction.on_commit(partial(_broker.send, RELEASE_TASK, _PUSH_QUEUE, cluster, pods=pods), robust=True)
+
+
 def wake_taken(task: str, cluster: str) -> None:
     """The task calls this before it reads anything: whatever changes from here on needs a wake-up of its own."""
     try:
@@ -57,12 +65,14 @@ class _Broker:
     def __init__(self) -> None:
         self._paused_until = 0.0
 
-    def send(self, task: str, queue: str, cluster: str) -> None:
+    def send(self, task: str, queue: str, cluster: str, **arguments: Any) -> None:
+        """Send the task. One without arguments of its own is not sent while another is on its way."""
         if time.monotonic() < self._paused_until:
             return
         try:
-            if redis_client().set(_key(task, cluster), 1, nx=True, px=_COLLAPSE_MILLISECONDS):
-                current_app.send_task(task, kwargs={"cluster": cluster}, queue=queue, retry=False, expires=60)
+            if arguments or redis_client().set(_key(task, cluster), 1, nx=True, px=_COLLAPSE_MILLISECONDS):
+                kwargs = {"cluster": cluster, **arguments}
+                current_app.send_task(task, kwargs=kwargs, queue=queue, retry=False, expires=60)
         except (RedisError, OperationalError, OSError) as error:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
             _log.warning("No wake-up for %s of cluster %s, its tick will do: %s", task, cluster, error)

@@ -7,13 +7,14 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from accounts.events import PUSH_TASK, request_push, wake_taken
+from accounts.events import PUSH_TASK, RELEASE_TASK, request_push, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit.auditor import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
 from clusters.connection import client_for, writing_client_for
 from clusters.multikueue.controller import follow_multikueue, managers
 from clusters.push.installation import identity
+from clusters.push.jobs.deleted_pods import release_deleted_pods
 from clusters.push.kueues_lease import release
 from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
@@ -51,6 +52,18 @@ def _give_way(name: str) -> None:
                 release(cluster, writing_client_for(cluster), identity())
     except ClusterError as error:
         _log.warning("Cluster %s: Kueue's lease is given back later: %s", name, error)
+
+
+@shared_task(name=RELEASE_TASK, ignore_result=True)
+def release_pods(cluster: str, pods: list[tuple[str, str]]) -> None:
+    """Take Kueue's finalizer off these deleted pods, which no row tells the push of."""
+    found = Cluster.objects.filter(name=cluster).first()
+    if found is None:
+        return
+    try:
+        release_deleted_pods(found, writing_client_for(found), pods)
+    except ClusterError as error:
+        _log.warning("Deleted pods of cluster %s keep Kueue's finalizer for now: %s", cluster, error)
 
 
 @shared_task(name="clusters.tasks.follow_managers", ignore_result=True)

@@ -11,7 +11,7 @@ from django.db import DataError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.events import request_push
+from accounts.events import request_push, request_release
 from accounts.exceptions import Conflict, KueuewebError, ManifestErrors
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
@@ -85,13 +85,15 @@ class PodGroupSync(JobSync):
 
     def _let_go(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
         """Request the removal of Kueue's finalizer from pods that are being deleted."""
-        leaving = [
-            row
+        kept = [
+            key_of(pod)
             for pod in pods
             if pod["metadata"].get("deletionTimestamp") and KUEUE_FINALIZER in (pod["metadata"].get("finalizers") or ())
-            if (row := rows.get(key_of(pod))) is not None
         ]
-        self._tell(leaving)
+        self._tell([rows[key] for key in kept if key in rows])
+        unknown = [key for key in kept if key not in rows]  # deleted before it got a row, or refused
+        if unknown and not self._cluster.is_mirrored:
+            request_release(self._cluster.name, unknown)
 
     def _submit_all(self, pods: Iterable[JsonObject]) -> None:
         """Submit gated pods with a queue label that others created: alone, or as members of their group."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64decode
 
+import orjson
 import pytest
 
+from accounts.events import RELEASE_TASK
+from accounts.redis_client import redis_client
 from clusters.client import NAMESPACES, NODES, PODS, JsonObject
+from clusters.tasks import release_pods
 from gpus.models import DeviceAllocation
 from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
@@ -20,6 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 _HOST = "kubernetes.io/hostname"
 _LOCK = "hami.io/mutex.lock"
 KEPT = f"{KUEUE}/managed"
+_PUSH_QUEUE = "kueueweb:celery:push"
 _GATES = [{"name": f"{KUEUE}/admission"}]
 
 
@@ -306,6 +312,31 @@ class TestFoundGroup:
         assert phases(found) == {"a": "Running", "b": "Running"}
         assert WorkloadEvent.objects.filter(reason="ExcessPodDeleted").count() == 1
         assert set(Job.objects.filter(kind="Pod").values_list("name", flat=True)) == {"a", "b"}
+
+    def test_a_pod_that_is_deleted_before_it_has_a_row_is_let_go(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", group="ring", total=2))
+        found.client.delete(PODS, "team", "a")
+        redis_client().delete(_PUSH_QUEUE)
+        found.watcher.resync()
+        assert not Job.objects.filter(kind="Pod").exists()
+        messages = [orjson.loads(each) for each in redis_client().lrange(_PUSH_QUEUE, 0, -1)]
+        (asked,) = [each for each in messages if each["headers"]["task"] == RELEASE_TASK]
+        _, arguments, _ = orjson.loads(b64decode(asked["body"]))
+        assert found.client.get(PODS, "team", "a") is not None, "Kueue's finalizer keeps it"
+        release_pods(**arguments)
+        assert found.client.get(PODS, "team", "a") is None
+
+    def test_a_pod_that_lives_or_has_a_row_keeps_its_finalizer(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=3))
+        found.watcher.resync()
+        found.client.create(PODS, found_pod("c", group="ring", total=3))
+        found.client.delete(PODS, "team", "b")
+        release_pods(found.cluster.name, [("team", name) for name in ("a", "b", "c")])
+        for name in ("a", "b", "c"):
+            pod = found.client.get(PODS, "team", name)
+            assert pod is not None
+            assert "kueue.x-k8s.io/managed" in pod["metadata"]["finalizers"]
 
     def test_an_evicted_group_waits_for_replacement_pods(self, found: System) -> None:
         for name in ("a", "b"):

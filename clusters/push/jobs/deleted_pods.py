@@ -1,0 +1,36 @@
+"""Takes Kueue's finalizer off pods that were deleted before they got a row: no row tells the push of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from accounts.models import Cluster
+from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable
+from clusters.jobs.plain_pods import released_pod
+from queues.manifests.pod_group import POD
+from queues.models import Job
+
+_log = logging.getLogger(__name__)
+
+
+def release_deleted_pods(cluster: Cluster, client: ClusterClient, pods: Iterable[tuple[str, str]]) -> None:
+    """Let go these pods, by namespace and name, if they are still being deleted and have no row.
+
+    Raises ClusterUnreachable. The watcher asks again with its next list for a pod that the cluster refused to change.
+    """
+    if cluster.is_mirrored or cluster.kueue_is_alive:
+        return
+    rows = Job.objects.filter(cluster=cluster, kind=POD)
+    for namespace, name in pods:
+        if rows.filter(namespace=namespace, name=name).exists():
+            continue
+        try:
+            pod = client.get(PODS, namespace, name)
+            release = released_pod(pod) if pod is not None and pod["metadata"].get("deletionTimestamp") else None
+            if release is not None:
+                client.patch(PODS, namespace, name, release)
+        except ClusterUnreachable:
+            raise
+        except ClusterError as error:
+            _log.info("Pod %s/%s keeps Kueue's finalizer for now: %s", namespace, name, error)
