@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from scheduling.model.quantity import NANOS, to_nanos
@@ -59,7 +60,7 @@ class MultifactorOrder:
         self._calculated_at = period
         self._trees = {}
         for cq in [queues[name] for name in wanted | self._ordered if name in queues]:
-            cq.queue.reorder(lambda info, cq=cq: self.order_of(info, cq))  # type: ignore[misc]
+            cq.queue.reorder(partial(self.order_of, cq=cq))
         self._ordered = wanted
 
     def order_of(self, info: WorkloadInfo, cq: ClusterQueueState) -> QueueOrder:

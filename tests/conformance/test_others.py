@@ -40,10 +40,9 @@ def same(want: Any, got: Any) -> bool:
     if isinstance(want, list) or isinstance(got, list):
         both = isinstance(want, list) and isinstance(got, list) and len(want) == len(got)
         return both and all(map(same, want, got))
-    numbers = number(want or 0), number(got or 0)
-    if numbers[0] is not None and numbers[1] is not None:
-        tolerance = 1e-9 if isinstance(want, int) else 1e-5
-        return math.isclose(*numbers, rel_tol=tolerance, abs_tol=1e-5)  # type: ignore[arg-type]
+    wanted, given = number(want or 0), number(got or 0)
+    if wanted is not None and given is not None:
+        return math.isclose(wanted, given, rel_tol=1e-9 if isinstance(want, int) else 1e-5, abs_tol=1e-5)
     return bool(want == got)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from cProfile import Profile
-from pstats import Stats
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -19,12 +20,13 @@ QUEUES = 20
 
 
 def calls(work: Callable[[], Any]) -> tuple[Any, Counter[tuple[str, str]]]:
-    """What the work returns, and how often it called each function, by the module's name and its own."""
+    """Return the result of the work, and how often it called each function, by the names of module and function."""
     profile = Profile()
     found = profile.runcall(work)
     counted: Counter[tuple[str, str]] = Counter()
-    for (file, _, name), (_, times, *_) in Stats(profile).stats.items():  # type: ignore[attr-defined]  # pstats has no types for it
-        counted[file.rpartition("/")[2].removesuffix(".py"), name] += times
+    for entry in profile.getstats():
+        if isinstance(entry.code, CodeType):  # a function of C has its name only
+            counted[Path(entry.code.co_filename).stem, entry.code.co_name] += entry.callcount
     return found, counted
 
 
