@@ -83,7 +83,7 @@ def touch_heartbeat(role: Role, cluster: str = "") -> None:
 
 
 def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
-    """How all roles are: those that each installation and each of the clusters needs, and those seen within a day.
+    """Return the health of all roles that an installation or a cluster needs, or that were seen within a day.
 
     Where Redis does not answer, none is known to be alive.
     """

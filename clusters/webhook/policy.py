@@ -32,7 +32,7 @@ def person_of(request: AdmissionRequest) -> str:
 
 
 def policy_errors(cluster: Cluster, request: AdmissionRequest, context: JobContext) -> FieldErrors:
-    """Return the errors of the policy for a job that is to be queued; for an edit, only those that it adds.
+    """Return the errors of the policy for a job that is to be queued; for an edit, only the errors that it adds.
 
     Raises LimitReached if the job would exceed a limit.
     """

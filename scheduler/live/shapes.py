@@ -155,7 +155,7 @@ class LiveRemoved(TypedDict, total=False):
 class LiveWorkloads(TypedDict):
     """Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`)."""
 
-    changed: Annotated[list[str], Meta(description="namespace/name of those that you may see; at most 100.")]
+    changed: Annotated[list[str], Meta(description="namespace/name of the workloads that you may see; at most 100.")]
     more: NotRequired[Annotated[bool, Meta(description="True if others changed too, so that lists must be read.")]]
 
 

@@ -4162,7 +4162,7 @@ export interface components {
          * @description Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`).
          */
         LiveWorkloads: {
-            /** @description namespace/name of those that you may see; at most 100. */
+            /** @description namespace/name of the workloads that you may see; at most 100. */
             changed: string[];
             /** @description True if others changed too, so that lists must be read. */
             more?: boolean;

@@ -95,7 +95,7 @@ it("says what changes and who would start, and saves only what was read", async 
   expect(body.status).toBeUndefined();
 });
 
-it("shows what somebody else changed and who, and carries one's own change over", async () => {
+it("shows another user's change with its author, and keeps one's own change", async () => {
   const refused: Answer = {
     status: 409,
     body: {

@@ -60,7 +60,7 @@ export function nearestPlace(flavors: FlavorVerdict[]): (FlavorVerdict & { nodes
     .toSorted((a, b) => b.nodes.replica - a.nodes.replica || candidates(b.nodes) - candidates(a.nodes))[0];
 }
 
-/** "It waits for 8 GPU on one node: none of the 4 nodes of flavor v100 has room.", of several pods with those that have a place. */
+/** "It waits for 8 GPU on one node: none of the 4 nodes of flavor v100 has room.", for several pods with the number of pods that have a place. */
 function waitsForPlace(verdict: FlavorVerdict & { nodes: Nodes }, podSets: readonly AskingPodSet[]): string {
   const { flavor, nodes } = verdict;
   const podSet = podSets.find(({ name }) => name === nodes.pod_set);
