@@ -235,8 +235,8 @@ CELERY_BEAT_SCHEDULE = {
     },
     "audit-state": {
         "task": "clusters.tasks.audit_state",
-        "schedule": 60.0,
-        "options": {"queue": "push", "expires": 60},
+        "schedule": 25.0,
+        "options": {"queue": "push", "expires": 25},
     },
     "ask-webhook-checks": {
         "task": "scheduler.tasks.ask_webhook_checks",

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class AuditFinding(models.Model):
-    """A broken invariant. It is reported after two audits in a row found it, and removed when an audit no longer
+    """A broken invariant. It is reported once audits have found it for a while, and removed when an audit no longer
     finds it."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")

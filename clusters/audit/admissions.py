@@ -42,6 +42,10 @@ def _misplaced_slices(cluster: Cluster, now: datetime) -> Iterator[Violation]:
             WHEN node.cluster_id <> workload.cluster_id OR slice.cluster_id <> workload.cluster_id
                 THEN 'is in another cluster'
             WHEN pod_set.id IS NULL THEN 'is of the pod set ' || slice.pod_set || ', which does not exist'
+            WHEN pod_set.nodes ->> slice.replica <> node.name
+                THEN 'is of a pod on ' || (pod_set.nodes ->> slice.replica)
+            WHEN slice.replica >= jsonb_array_length(pod_set.nodes)
+                THEN 'is of pod ' || slice.replica || ', which has no node'
             END
         FROM gpus_deviceallocation AS slice JOIN gpus_node AS node ON node.id = slice.node_id
         JOIN gpus_device AS device ON device.id = slice.device_id

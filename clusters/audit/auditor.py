@@ -1,23 +1,24 @@
 """The auditor: checks that quota, devices, pods and the state pushed to the cluster agree.
 
 Rows are read as of one moment, after the cluster's pods. Changes in progress may look wrong then, so a finding
-counts only when two audits in a row see it. What can be repaired safely is repaired: counters are recounted, slices
-without a holder are deleted, workloads whose job or pods are gone are finished, and unpushed decisions are pushed
-again.
+counts only when a later audit still sees it: of rows, which change together, soon; of pods, when they had time to end.
+What can be repaired safely is repaired: counters are recounted, slices without a holder are deleted, workloads whose
+job or pods are gone are finished, and unpushed decisions are pushed again.
 """
 
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from accounts.events import request_push, wake_scheduler
 from accounts.models import MIRRORED_MODES, AuditFinding, Cluster
 from accounts.transactions import hardware_transaction
-from clusters.audit import admissions, books
+from clusters.audit import admissions, books, decided, states
 from clusters.audit.pods import live_pods, pods_and_rows
 from clusters.audit.violations import Check, Violation
 from clusters.client import ClusterClient, ClusterError
@@ -30,25 +31,36 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
+_CONFIRMED_AFTER: Final = timedelta(seconds=20)
+_CONFIRMED_AFTER_OF_PODS: Final = timedelta(seconds=45)
+"""A pod may take half a minute to end after its workload."""
+
 
 def audit(cluster: Cluster, client: ClusterClient, now: datetime) -> list[Violation]:
     """The present violations, including temporary ones. Raises ClusterError if the pods cannot be listed."""
     pods = live_pods(client)
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        found = [violation for rule in (*books.RULES, *admissions.RULES) for violation in rule(cluster, now)]
+        rules = (*books.RULES, *states.RULES, *admissions.RULES, *decided.RULES)
+        found = [violation for rule in rules for violation in rule(cluster, now)]
         return [*found, *pods_and_rows(cluster, pods)]
 
 
 def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None = None) -> list[AuditFinding]:
-    """One audit, stored. Violations seen by two audits in a row are logged, repaired if that is safe, and returned."""
+    """One audit, stored. Violations that audits have seen for a while are logged, repaired if that is safe, and
+    returned."""
     now = now or datetime.now(UTC)
     violations = audit(cluster, client, now)
-    before = {(row.check_name, row.subject): row for row in AuditFinding.objects.filter(cluster=cluster)}
+    found = AuditFinding.objects.filter(cluster=cluster)
+    first_seen = {
+        (check, subject): at for check, subject, at in found.values_list("check_name", "subject", "first_seen_at")
+    }
     confirmed: list[AuditFinding] = []
     kept: list[int] = []
     for violation in violations:
-        row, created = AuditFinding.objects.update_or_create(
+        seen_for = now - first_seen.get((violation.check.value, violation.subject), now)
+        is_confirmed = seen_for >= (_CONFIRMED_AFTER_OF_PODS if violation.check is Check.PODS else _CONFIRMED_AFTER)
+        row, _ = AuditFinding.objects.update_or_create(
             cluster=cluster,
             check_name=violation.check.value,
             subject=violation.subject,
@@ -56,7 +68,7 @@ def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None
                 "message": violation.message,
                 "namespace": violation.namespace,
                 "node": violation.node,
-                "confirmed": (violation.check.value, violation.subject) in before,
+                "confirmed": is_confirmed,
             },
             create_defaults={
                 "message": violation.message,
@@ -66,11 +78,14 @@ def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None
             },
         )
         kept.append(row.pk)
-        if created:
+        if not is_confirmed:
             continue
         confirmed.append(row)
         _log.error("Audit of cluster %s: %s: %s: %s", cluster.name, row.check_name, row.subject, row.message)
-        _heal(cluster, client, violation, now)
+        try:
+            _heal(cluster, client, violation, now)
+        except IntegrityError as error:  # a device that holds more than it has: the others are still told of
+            _log.error("Audit of cluster %s: %s cannot be repaired: %s", cluster.name, row.subject, error)
     AuditFinding.objects.filter(cluster=cluster).exclude(pk__in=kept).delete()
     return confirmed
 

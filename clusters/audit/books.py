@@ -90,18 +90,18 @@ def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 def _told(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    for pk, key, missing in query(
+    """The subject names the decision that the cluster heard last: a workload that has moved on is another finding."""
+    for pk, key, pushed, missing in query(
         """
-        SELECT id, namespace || '/' || name, push_sequence - pushed_sequence FROM queues_workload
+        SELECT id, namespace || '/' || name, pushed_sequence, push_sequence - pushed_sequence FROM queues_workload
         WHERE cluster_id = %s AND push_sequence > pushed_sequence AND job_id IS NOT NULL AND updated_at < %s
             AND (push_retry_at IS NULL OR push_retry_at < %s)
         ORDER BY id
         """,
         [cluster.pk, now - _PATIENCE, now - _PATIENCE],
     ):
-        yield Violation(
-            Check.TOLD, key, f"{missing} decisions have not been pushed to the cluster", namespace_of(key), key=pk
-        )
+        said = f"{missing} decisions have not been pushed to the cluster"
+        yield Violation(Check.TOLD, f"{key}#{pushed}", said, namespace_of(key), key=pk)
 
 
 def _ending(cluster: Cluster, now: datetime) -> Iterator[Violation]:

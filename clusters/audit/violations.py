@@ -10,14 +10,18 @@ from django.db import connection
 
 
 class Check(StrEnum):
+    STATE = "state"
+    """The status and the times of a workload are those of its conditions."""
     REFERENCES = "references"
-    """The ClusterQueue and flavors of an admission exist."""
+    """The ClusterQueue and flavors of an admission exist, and so does the job of a workload that was told."""
+    USAGE = "usage"
+    """An admission is charged what was decided."""
     QUOTA = "quota"
     """Quota is charged for reservations, and for all of them."""
     COUNTERS = "device-counters"
     """The counters of a device are the sums of its slices."""
     SLICES = "slices"
-    """Every decided slice belongs to a workload that holds quota, and is of a device of its own node."""
+    """Every decided slice belongs to a workload that holds quota, lies where its pod does, and is what was decided."""
     NODES = "nodes"
     """No node has more pods assigned than fit."""
     PODS = "pods"

@@ -208,7 +208,12 @@ class BatchBuilder:
         workload = self._current(admission.workload)
         detail: dict[str, Any] = {
             "pod_sets": [
-                {"name": pod_set.name, "count": pod_set.count, "flavors": dict(pod_set.flavors)}
+                {
+                    "name": pod_set.name,
+                    "count": pod_set.count,
+                    "flavors": dict(pod_set.flavors),
+                    "resource_usage": dict(pod_set.resource_usage),
+                }
                 for pod_set in admission.pod_sets
             ]
         }

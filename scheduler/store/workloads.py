@@ -7,6 +7,7 @@ workloads, so a parsed one is cached by its text.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ from scheduling.model.times import rfc3339
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
+
+_log = logging.getLogger(__name__)
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -131,6 +134,10 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         single_pod=row[28],
         nice=_number(annotations.get(NICE)),
     )
+    if row[22] != workload.is_true(ConditionType.QUOTA_RESERVED) and not row[21]:
+        _log.error("workload %s: the time of its reservation and its conditions disagree: decided anew", workload.key)
+    elif not row[22] and any(fields[6] is not None for fields in stored_sets):
+        _log.error("workload %s: it is charged and holds no quota: decided anew", workload.key)
     return StoredWorkload(
         id=row[0],
         generation=row[1],

@@ -74,7 +74,9 @@ class TestDeciding:
         ]  # fmt: skip
         decision = Decision.objects.get()
         assert (decision.action, decision.workload_name, decision.cluster_queue_name) == ("Admit", "one", "main")
-        assert decision.detail["pod_sets"] == [{"name": "main", "count": 1, "flavors": {"cpu": "default-flavor"}}]
+        assert decision.detail["pod_sets"] == [
+            {"name": "main", "count": 1, "flavors": {"cpu": "default-flavor"}, "resource_usage": {"cpu": 1000}}
+        ]
         assert SchedulingCycle.objects.get().admitted == 1
         assert not Change.objects.exists()
 
