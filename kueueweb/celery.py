@@ -7,6 +7,7 @@ from typing import Any, Final
 from celery import Celery, bootsteps
 from celery.beat import Scheduler
 from celery.exceptions import CPendingDeprecationWarning
+from celery.signals import celeryd_init
 from kombu.transport import TRANSPORT_ALIASES
 
 from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
@@ -51,6 +52,14 @@ class Heartbeat(bootsteps.StartStopStep):
 
 
 app.steps["worker"].add(Heartbeat)
+
+
+@celeryd_init.connect
+def wait_for_tables(**_: Any) -> None:
+    """A worker that starts before `manage.py migrate` waits for it."""
+    from accounts.migrated import wait_until_migrated  # models are not loaded when this module is
+
+    wait_until_migrated()
 
 
 class BeatScheduler(Scheduler):

@@ -16,6 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.test import override_settings
 
+from accounts.migrated import missing_migrations
 from accounts.models import Cluster, ClusterMode
 from queues.models import ClusterQueue, PodSet, Workload
 from tests.databases import new_database
@@ -186,3 +187,40 @@ def test_a_migration_that_waits_for_a_reader_lets_others_by() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SHOW lock_timeout")
             assert cursor.fetchone() == ("0",)
+
+
+def test_a_migration_gives_way_in_a_deadlock_and_is_tried_again() -> None:
+    """A process of the earlier release locked two tables in another order than the migration does."""
+    with earlier_release():
+        call_command("migrate", "queues", "0012_served_objects", verbosity=0)
+        began = threading.Event()
+
+        def push() -> None:
+            try:
+                with transaction.atomic(), connection.cursor() as cursor:
+                    cursor.execute("SET LOCAL deadlock_timeout = '60s'")  # the migration finds it first
+                    cursor.execute("SELECT FROM queues_cohort")
+                    began.set()
+                    while not waits_for_a_table(cursor):
+                        time.sleep(0.05)
+                    cursor.execute("SELECT FROM queues_clusterqueue")
+            finally:
+                connection.close()
+
+        tries = StringIO()
+        pushing = threading.Thread(target=push)
+        pushing.start()
+        began.wait(60)
+        call_command("migrate", verbosity=0, lock_timeout=60.0, lock_pause=0.5, stderr=tries)
+        pushing.join()
+        assert "deadlock detected" in tries.getvalue()
+        assert missing_migrations() == []
+
+
+def waits_for_a_table(cursor: Any) -> bool:
+    """Whether another session waits for a table that is locked."""
+    cursor.execute(
+        "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
+        " WHERE locktype = 'relation' AND NOT granted AND datname = current_database())"
+    )
+    return bool(cursor.fetchone()[0])

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.heartbeat import Role
 from accounts.kinds.process_settings import visibility_listener
+from accounts.migrated import wait_until_migrated
 from accounts.models import Cluster
 from accounts.outages import patiently
 from clusters.client import ClusterError
@@ -40,6 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("--secret", default="visibility-certificates", help="where certificates are kept")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        wait_until_migrated()
         cluster = patiently(Cluster.objects.filter(name=options["cluster"]).first)
         if cluster is None:
             raise CommandError(f"There is no cluster {options['cluster']!r}.")

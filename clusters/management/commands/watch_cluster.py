@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.migrated import wait_until_migrated
 from accounts.models import Cluster
 from accounts.outages import patiently
 from clusters.client import ClusterClient, ClusterError, connect
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="list everything once, store it, and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        wait_until_migrated()
         cluster = patiently(Cluster.objects.filter(name=options["cluster"]).first)
         if cluster is None:
             raise CommandError(f"There is no cluster {options['cluster']!r}.")

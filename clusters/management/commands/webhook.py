@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.kinds.process_settings import needs_given_certificates, webhook_listener
+from accounts.migrated import wait_until_migrated
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable
@@ -62,6 +63,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if (options["certificate"] is None) != (options["key"] is None):
             raise CommandError("--certificate and --key: Required value: give both, or neither.")
+        wait_until_migrated()
         cluster = patiently(Cluster.objects.filter(name=options["cluster"]).first)
         if cluster is None:
             raise CommandError(f"There is no cluster {options['cluster']!r}.")

@@ -2,7 +2,7 @@
 
 A statement that changes a table waits for every transaction that reads it, such as that of a backup, and all later
 statements on the table wait behind it. So each statement gives up after a few seconds, lets the others pass, and is
-tried again.
+tried again. So is a migration whose tables another process locked in another order.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 _LOCK_TIMEOUT_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 5.0
 _TRIES: Final = 120
+_TABLE_IN_USE: Final = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 _TOO_OLD: Final = (
     "This database was made by a version (a058272 or older) that cannot be upgraded: its first migrations were other "
     "ones. Nothing was changed. Start with an empty database, apply your queues' manifests and submit the workloads "
@@ -47,7 +48,7 @@ class Command(migrate.Command):
             try:
                 super().handle(*arguments, **options)
             except OperationalError as error:
-                if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                if not isinstance(error.__cause__, _TABLE_IN_USE):
                     raise
                 self.stderr.write(f"A table is in use; tried again in {lock_pause:g} s: {error}")
                 threading.Event().wait(lock_pause)

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import OperationalError
 
+from accounts.migrated import wait_until_migrated
 from accounts.services.group_roles import apply_group_roles, read_group_roles
 from kueueweb.web.server import Server, server_configuration
 
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        wait_until_migrated()
         _apply_group_roles()
         Server(
             server_configuration(
