@@ -7,7 +7,8 @@ from typing import Any, Final
 from celery import Celery, bootsteps
 from celery.beat import Scheduler
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import celeryd_init
+from celery.signals import celeryd_init, task_postrun, task_prerun
+from django.db import close_old_connections
 from kombu.transport import TRANSPORT_ALIASES
 
 from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
@@ -60,6 +61,14 @@ def wait_for_tables(**_: Any) -> None:
     from accounts.migrated import wait_until_migrated  # models are not loaded when this module is
 
     wait_until_migrated()
+
+
+@task_prerun.connect
+@task_postrun.connect
+def keep_good_connections(sender: Any, **_: Any) -> None:
+    """Close connections that broke or are old before and after a task; all others serve the next one too."""
+    if not sender.request.is_eager:
+        close_old_connections()
 
 
 class BeatScheduler(Scheduler):

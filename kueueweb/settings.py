@@ -212,6 +212,9 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# Celery would open a connection for each task, and PostgreSQL compile every trigger anew. `kueueweb.celery` closes
+# connections that broke or are old, as a web process does after a request.
+CELERY_DB_REUSE_MAX = sys.maxsize
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "push"
 CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
