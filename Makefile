@@ -57,6 +57,11 @@ test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
+.PHONY: test-kueue-suite
+test-kueue-suite: $(VENV)/.dev ## Kueue's own end-to-end specs in its place (KUEUE=DIR, a checkout of Kueue; root, Go; CONTROL=1: with the real Kueue)
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes
+	$(BIN)/python -m tests.kueue_suite $(KUEUE) $(if $(CONTROL),--control) $(ARGS)
+
 .PHONY: test-containers
 test-containers: $(VENV)/.dev ## build the image and run the compose file's services as containers (root, podman or Docker; ten minutes)
 	$(BIN)/python scripts/containers.py .run/containers

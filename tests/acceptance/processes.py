@@ -1,4 +1,4 @@
-"""The product's own processes, on the test's database and a Valkey of their own."""
+"""The product's own processes, on the test's database or another, and a Valkey of their own."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ def database_url() -> str:
 class Processes:
     """Starts, kills and stops them; what they say goes to files in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, database: str = "") -> None:
+        """`database`: another one than the test's, by its URL."""
         self.folder = folder
+        self._database = database
         self.valkey = Valkey(folder / "valkey")
         self.settings: dict[str, str] = {}
         """Further environment variables for those that start from now on."""
@@ -58,7 +60,7 @@ class Processes:
         """What every process is told."""
         return {
             **os.environ,
-            "DATABASE_URL": database_url(),
+            "DATABASE_URL": self._database or database_url(),
             "REDIS_URL": self.valkey.url(),
             "PYTHONUNBUFFERED": "1",
             **self.settings,

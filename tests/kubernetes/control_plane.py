@@ -27,7 +27,8 @@ from tests.acceptance.processes import wait_for
 
 PROGRAMS: Final = Path(__file__).resolve().parents[2] / ".run" / "kubernetes"
 STAGES: Final = Path(__file__).with_name("stages.yaml")
-_ADMIN_TOKEN: Final = "the-admin-of-a-test"
+ADMIN_TOKEN: Final = "the-admin-of-a-test"
+_TOKEN_SECONDS: Final = 86_400
 _SYSTEM: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 
 
@@ -40,7 +41,7 @@ class JobServer:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._etcd = f"http://127.0.0.1:{free_port()}"
         self.url = f"https://127.0.0.1:{free_port()}"
-        self.admin = self.client(_ADMIN_TOKEN)
+        self.admin = self.client(ADMIN_TOKEN)
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as undo:
@@ -82,7 +83,7 @@ class JobServer:
         """A token with the rights of a service account."""
         accounts = Kind("v1", "TokenRequest", f"serviceaccounts/{service_account}/token")
         answer = self.admin.create(
-            accounts, {"metadata": {"namespace": namespace, "name": ""}, "spec": {"expirationSeconds": 3600}}
+            accounts, {"metadata": {"namespace": namespace, "name": ""}, "spec": {"expirationSeconds": _TOKEN_SECONDS}}
         )
         return str(answer["status"]["token"])
 
@@ -109,6 +110,10 @@ class JobServer:
             "--initial-cluster", f"default={peers}",
         )  # fmt: skip
 
+    def _front_proxy(self) -> tuple[str, ...]:
+        """By which the API server passes requests on to others behind it: here there are none."""
+        return ()
+
     def start_api_server(self) -> None:
         """It answers, and has what it had stored if it ran before."""
         self._start(
@@ -118,7 +123,7 @@ class JobServer:
             "--token-auth-file", "tokens.csv", "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-account-key-file", "service-account.pub",
             "--service-account-signing-key-file", "service-account.key",
-            "--disable-admission-plugins", "ServiceAccount",
+            "--disable-admission-plugins", "ServiceAccount", *self._front_proxy(),
         )  # fmt: skip
         wait_for("the API server's answer", self._answers, 240)
 
@@ -137,7 +142,7 @@ class JobServer:
             return False
 
     def _write_keys(self) -> None:
-        (self._folder / "tokens.csv").write_text(f"{_ADMIN_TOKEN},admin,1,system:masters\n")
+        (self._folder / "tokens.csv").write_text(f"{ADMIN_TOKEN},admin,1,system:masters\n")
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         pem = serialization.Encoding.PEM
         private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -153,12 +158,15 @@ class JobServer:
     def _write_kubeconfig(self) -> None:
         """For the controllers, which start when the API server has written its certificate."""
         authority = str(self._folder / "certificates" / "apiserver.crt")
-        content = _kubeconfig({"server": self.url, "certificate-authority": authority}, _ADMIN_TOKEN)
+        content = _kubeconfig({"server": self.url, "certificate-authority": authority}, ADMIN_TOKEN)
         (self._folder / "kubeconfig").write_text(yaml.safe_dump(content))
 
 
 class ControlPlane(JobServer):
     """The same with all controllers, the default scheduler and kwok."""
+
+    stages = STAGES
+    """What kwok does in the place of kubelets."""
 
     def _start_controllers(self) -> None:
         self._start_controller_manager()
@@ -166,7 +174,11 @@ class ControlPlane(JobServer):
         self._start(
             "kube-scheduler", "--kubeconfig", "kubeconfig", "--leader-elect=false", "--secure-port", str(free_port())
         )
-        self._start("kwok", "--kubeconfig", "kubeconfig", "--manage-all-nodes", "--config", str(STAGES))
+        # Leases, or nodes of which nobody hears anything become unready after a minute.
+        self._start(
+            "kwok", "--kubeconfig", "kubeconfig", "--manage-all-nodes", "--config", str(self.stages),
+            "--node-lease-duration-seconds", "40",
+        )  # fmt: skip
 
 
 def _kubeconfig(cluster: dict[str, str], token: str) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import ssl
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -23,15 +24,11 @@ from clusters.webhook.certificates import renewed
 from kueueweb.embedded import children
 from kueueweb.embedded.sockets import free_port
 from tests.acceptance.processes import wait_for
-from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.control_plane import ADMIN_TOKEN, ControlPlane
 
 BINARY: Final = Path(os.environ.get("KUEUE_BINARY", "/nonexistent"))
 SOURCE: Final = Path(os.environ.get("KUEUE_SOURCE", "/nonexistent"))
 _ACCOUNT: Final = "kueue-controller-manager"
-_RBAC: Final = (
-    "service_account", "role", "role_binding", "leader_election_role", "leader_election_role_binding",
-    "manager_secrets_role", "manager_secrets_role_binding",
-)  # fmt: skip
 _FRAMEWORKS: Final = (
     "batch/job", "pod", "deployment", "jobset.x-k8s.io/jobset", "kubeflow.org/pytorchjob", "ray.io/raycluster",
 )  # fmt: skip
@@ -47,16 +44,53 @@ def missing() -> str:
     return ""
 
 
+def definitions_and_roles(source: Path) -> Iterator[JsonObject]:
+    """What a release installs of a checkout, without the Deployment and all that leads to it."""
+    components = source / "config" / "components"
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KUEUES_NAMESPACE}}
+    yield from _documents(components / "crd" / "bases")
+    for document in _documents(components / "rbac"):
+        metadata = document["metadata"]
+        metadata |= {"name": f"kueue-{metadata['name']}", "labels": {**metadata.get("labels", {}), **_LABELS}}
+        if document["kind"] in ("ServiceAccount", "Role", "RoleBinding"):
+            metadata["namespace"] = KUEUES_NAMESPACE
+        if "roleRef" in document:
+            document["roleRef"]["name"] = f"kueue-{document['roleRef']['name']}"
+        for subject in document.get("subjects", ()):
+            subject |= {"name": f"kueue-{subject['name']}", "namespace": KUEUES_NAMESPACE}
+        yield document
+
+
+def install(plane: ControlPlane, documents: Iterable[JsonObject]) -> None:
+    """Apply them, the definitions before what is of their kinds."""
+    found = list(documents)
+    first = [each for each in found if each["kind"] in ("Namespace", "CustomResourceDefinition")]
+    apply = ("apply", "--server-side", "--force-conflicts", "-f", "-")
+    plane.kubectl(*apply, manifests=first)
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=50s")
+    plane.kubectl(*apply, manifests=[each for each in found if each not in first])
+
+
+def _documents(folder: Path) -> Iterator[JsonObject]:
+    """The objects of a folder's files; those of kustomize itself have no kind."""
+    for path in sorted(folder.glob("*.yaml")):
+        yield from (each for each in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader) if "kind" in (each or {}))
+
+
 class RealKueue:
     """Its definitions, roles and webhooks in the cluster; the program starts and stops."""
 
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+    def __init__(self, plane: ControlPlane, folder: Path, *, binary: Path = BINARY, source: Path = SOURCE) -> None:
         self._plane = plane
         self._folder = folder
-        self._webhooks, self._health = free_port(), free_port()
+        self._binary = binary
+        self._source = source
+        self._webhooks, self._health, self._metrics = free_port(), free_port(), free_port()
         self._child: subprocess.Popen[bytes] | None = None
         certificates = renewed(None, ["127.0.0.1"], datetime.now(UTC))
         self._authority = base64.b64encode(certificates.authorities).decode()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "authorities.crt").write_bytes(certificates.authorities)
         for place in (folder, folder / "etc" / "kueue" / "metrics" / "certs"):
             place.mkdir(parents=True, exist_ok=True)
             (place / "tls.crt").write_bytes(certificates.certificate)
@@ -65,24 +99,34 @@ class RealKueue:
 
     def install(self) -> None:
         """All that its release has but the Deployment; its webhooks are found by address."""
-        documents = list(self._documents())
-        definitions = [each for each in documents if each["kind"] in ("Namespace", "CustomResourceDefinition")]
-        self._plane.kubectl("apply", "--server-side", "-f", "-", manifests=definitions)
-        self._plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=50s")
-        rest = [each for each in documents if each not in definitions]
-        self._plane.kubectl("apply", "--server-side", "-f", "-", manifests=rest)
+        install(self._plane, self._released())
 
-    def start(self) -> None:
-        """Returns when it is ready: as the leader, or as a standby."""
+    def _released(self) -> Iterator[JsonObject]:
+        components = self._source / "config" / "components"
+        converted = {path.stem for path in (components / "crd" / "patches").glob("webhook_in_*.yaml")}
+        webhook = {"conversionReviewVersions": ["v1"], "clientConfig": self._asked_at("/convert")}
+        for document in definitions_and_roles(self._source):
+            if f"webhook_in_{document.get('spec', {}).get('names', {}).get('plural')}" in converted:
+                document["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+            yield document
+        for document in _documents(components / "webhook"):
+            if "webhooks" in document:
+                document["metadata"]["name"] = f"kueue-{document['metadata']['name']}"
+                for webhook in document["webhooks"]:
+                    self._point(webhook)
+                yield document
+
+    def start(self, configuration: Mapping[str, Any] | None = None) -> None:
+        """Returns when it is ready: as the leader, or as a standby. By default it is configured as its release is."""
         token = self._plane.token_of(KUEUES_NAMESPACE, _ACCOUNT)
         (self._folder / "kubeconfig").write_text(yaml.safe_dump(self._plane.kubeconfig(token)))
-        (self._folder / "configuration.yaml").write_text(yaml.safe_dump(self._configuration()))
+        (self._folder / "configuration.yaml").write_text(yaml.safe_dump(self._local(configuration or self._default())))
         overlay = f"lowerdir=/etc,upperdir={self._folder}/etc,workdir={self._folder}/work"
         mounted = f'mount -t overlay overlay -o {overlay} /etc && exec "$@"'
         with (self._folder / "kueue.log").open("ab") as output:
             command: list[str | Path] = [
-                "unshare", "--mount", "sh", "-c", mounted, "kueue", BINARY, "--kubeconfig", "kubeconfig",
-                "--config", "configuration.yaml", "--feature-gates", "VisibilityOnDemand=false",
+                "unshare", "--mount", "sh", "-c", mounted, "kueue", self._binary, "--kubeconfig", "kubeconfig",
+                "--config", "configuration.yaml",
             ]  # fmt: skip
             self._child = children.start(command, output=output, directory=self._folder)
         wait_for("Kueue", self._is_ready, 240)
@@ -102,42 +146,36 @@ class RealKueue:
         except OSError:
             return False
 
-    def _configuration(self) -> JsonObject:
-        components = SOURCE / "config" / "components"
-        found: JsonObject = yaml.safe_load((components / "manager" / "controller_manager_config.yaml").read_text())
-        found["leaderElection"]["resourceNamespace"] = KUEUES_NAMESPACE
+    def _default(self) -> JsonObject:
+        file = self._source / "config" / "components" / "manager" / "controller_manager_config.yaml"
+        return {**yaml.safe_load(file.read_text()), "integrations": {"frameworks": list(_FRAMEWORKS)}}
+
+    def _local(self, configuration: Mapping[str, Any]) -> JsonObject:
+        """The Configuration for a program that runs beside the cluster."""
         return {
-            **found,
+            **configuration,
             "namespace": KUEUES_NAMESPACE,
+            "leaderElection": {**configuration.get("leaderElection", {}), "resourceNamespace": KUEUES_NAMESPACE},
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self._health}"},
-            "metrics": {"bindAddress": "0"},
+            "metrics": {**configuration.get("metrics", {}), "bindAddress": f"127.0.0.1:{self._metrics}"},
             "webhook": {"port": self._webhooks, "host": "127.0.0.1", "certDir": str(self._folder)},
             "internalCertManagement": {"enable": False},
-            "integrations": {"frameworks": list(_FRAMEWORKS)},
+            "featureGates": {**configuration.get("featureGates", {}), "VisibilityOnDemand": False},
         }
 
-    def _documents(self) -> Iterator[JsonObject]:
-        components = SOURCE / "config" / "components"
-        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KUEUES_NAMESPACE}}
-        for path in sorted((components / "crd" / "bases").glob("*.yaml")):
-            yield yaml.safe_load(path.read_text())
-        paths = [*(components / "rbac" / f"{name}.yaml" for name in _RBAC), components / "webhook" / "manifests.yaml"]
-        for document in (each for path in paths for each in yaml.safe_load_all(path.read_text()) if each):
-            metadata = document["metadata"]
-            metadata |= {"name": f"kueue-{metadata['name']}", "labels": {**metadata.get("labels", {}), **_LABELS}}
-            if document["kind"] in ("ServiceAccount", "Role", "RoleBinding"):
-                metadata["namespace"] = KUEUES_NAMESPACE
-            if "roleRef" in document:
-                document["roleRef"]["name"] = f"kueue-{document['roleRef']['name']}"
-            for subject in document.get("subjects", ()):
-                subject |= {"name": f"kueue-{subject['name']}", "namespace": KUEUES_NAMESPACE}
-            for webhook in document.get("webhooks", ()):
-                self._point(webhook)
-            yield document
+    def metrics(self) -> bytes:
+        """As Prometheus reads them."""
+        request = urllib.request.Request(f"https://127.0.0.1:{self._metrics}/metrics")
+        request.add_header("Authorization", f"Bearer {ADMIN_TOKEN}")
+        trusted = ssl.create_default_context(cafile=self._folder / "authorities.crt")
+        with urllib.request.urlopen(request, timeout=30, context=trusted) as answer:
+            return bytes(answer.read())
+
+    def _asked_at(self, path: str) -> JsonObject:
+        return {"url": f"https://127.0.0.1:{self._webhooks}{path}", "caBundle": self._authority}
 
     def _point(self, webhook: dict[str, Any]) -> None:
-        path = webhook["clientConfig"].pop("service")["path"]
-        webhook["clientConfig"] |= {"url": f"https://127.0.0.1:{self._webhooks}{path}", "caBundle": self._authority}
+        webhook["clientConfig"] = self._asked_at(webhook["clientConfig"]["service"]["path"])
         if webhook["rules"][0]["apiGroups"] != ["kueue.x-k8s.io"]:
             never = ["kube-system", KUEUES_NAMESPACE]
             outside = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": never}

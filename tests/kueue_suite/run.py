@@ -1,0 +1,143 @@
+"""Runs suites of Kueue's own end-to-end tests with kueueweb in Kueue's place: `make test-kueue-suite KUEUE=DIR`.
+
+    python -m tests.kueue_suite CHECKOUT [--suite NAME ...] [--control] [--parallel N] [--spec FILE[:LINE] ...]
+
+The checkout is a clone of kubernetes-sigs/kueue; Go builds the suites from its vendored sources. Ends with a table of
+specs, and with 1 if one failed. With `--control` Kueue's own program decides instead, on the same control plane. Needs
+root: the visibility API is served on port 443, and Kueue's program finds its certificates under /etc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from tests.acceptance.processes import ROOT
+from tests.kubernetes.control_plane import ADMIN_TOKEN
+from tests.kubernetes.real_kueue import definitions_and_roles, install
+from tests.kueue_suite.checkout import Checkout
+from tests.kueue_suite.control import kueue
+from tests.kueue_suite.kueueweb import kueueweb
+from tests.kueue_suite.plane import AggregatedPlane
+from tests.kueue_suite.report import SpecResult, results, table
+from tests.kueue_suite.stand_in import Decider, served
+
+_FOLDER: Final = ROOT / ".run" / "kueue-suite"
+_SUITES: Final = ("singlecluster/baseline",)
+_TOPOLOGY_SUITES: Final = "tas/"
+_SIDE_BY_SIDE: Final = "singlecluster/"
+"""Specs of other suites share names of objects, or configure Kueue anew."""
+_LABELS: Final = "!feature:prometheus"
+_SPEC: Final = re.compile(r"ginkgo\.It\(")
+_TIMEOUT: Final = "3h"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the suites one after the other, each on a control plane of its own."""
+    parser = argparse.ArgumentParser(prog="python -m tests.kueue_suite", description="Kueue's own suites.")
+    parser.add_argument("checkout", type=Path, help="a clone of kubernetes-sigs/kueue")
+    parser.add_argument("--suite", action="append", help=f"below test/e2e (default: {', '.join(_SUITES)})")
+    parser.add_argument("--control", action="store_true", help="with Kueue's own program instead of kueueweb")
+    parser.add_argument(
+        "--parallel", type=int, default=2, help=f"specs at a time in {_SIDE_BY_SIDE} (default: %(default)s)"
+    )
+    parser.add_argument("--spec", action="append", help="a file of specs, or one spec by its line")
+    options = parser.parse_args(arguments)
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    checkout = Checkout.of(options.checkout.resolve(), _FOLDER)
+    found: list[SpecResult] = []
+    for suite in options.suite or _SUITES:
+        program = checkout.suite(suite)
+        directory = checkout.source / "test/e2e" / suite
+        runs = [(spec,) for spec in _specs(directory) if _is_wanted(spec, options.spec)]
+        if not suite.startswith(_SIDE_BY_SIDE):
+            runs = [tuple(options.spec or ())]
+        with _cluster(checkout, suite, control=options.control) as environment:
+            found += _run(program, directory, runs, environment, options.parallel)
+        sys.stdout.write(table(found))
+    return int(any(result.state != "passed" for result in found))
+
+
+@contextlib.contextmanager
+def _cluster(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapping[str, str]]:
+    """A control plane with Kueue's definitions and roles, and the program that decides; the environment of specs."""
+    program = checkout.kueue() if control else None
+    with tempfile.TemporaryDirectory(prefix="suite-") as made, contextlib.ExitStack() as stack:
+        folder = Path(made)
+        folder.chmod(0o755)  # PostgreSQL runs as another user
+        for name in ("plane", "decider"):
+            (folder / name).mkdir()
+        plane = stack.enter_context(AggregatedPlane(folder / "plane"))
+        install(plane, definitions_and_roles(checkout.source))
+        plane.store_configuration(checkout.configuration())
+        plane.add_nodes(checkout.nodes("cluster-tas" if suite.startswith(_TOPOLOGY_SUITES) else "cluster"))
+        (folder / "kubeconfig").write_text(yaml.safe_dump(plane.kubeconfig(ADMIN_TOKEN)))
+        decides: contextlib.AbstractContextManager[Decider] = (
+            kueue(plane, checkout.source, program, folder / "decider")
+            if program
+            else kueueweb(plane, folder / "decider")
+        )
+        stack.callback(_keep_logs, folder)
+        url = stack.enter_context(served(stack.enter_context(decides)))
+        yield {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "KUEUE_STAND_IN": url}
+
+
+def _keep_logs(folder: Path) -> None:
+    logs = _FOLDER / "logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir()
+    for log in folder.glob("*/*.log"):
+        shutil.copy(log, logs)
+
+
+def _specs(directory: Path) -> Iterator[str]:
+    """FILE:LINE of each spec of a suite."""
+    for file in sorted(directory.glob("*_test.go")):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if _SPEC.search(line):
+                yield f"{file.name}:{number}"
+
+
+def _is_wanted(spec: str, wanted: Sequence[str] | None) -> bool:
+    return not wanted or any(spec == each or spec.startswith(f"{each}:") for each in wanted)
+
+
+def _run(
+    program: Path, directory: Path, runs: Sequence[Sequence[str]], environment: Mapping[str, str], parallel: int
+) -> list[SpecResult]:
+    """A process for each run, which mostly waits: of these specs, or of all."""
+    reports = _FOLDER / "reports" / directory.parent.name / directory.name
+    reports.mkdir(parents=True, exist_ok=True)
+
+    def run(specs: Sequence[str]) -> list[SpecResult]:
+        name = specs[0] if len(specs) == 1 else "specs"
+        report = reports / f"{name}.json"
+        report.unlink(missing_ok=True)
+        command: Sequence[str | Path] = (
+            program, "--ginkgo.v", "--ginkgo.no-color", f"--ginkgo.timeout={_TIMEOUT}",
+            f"--ginkgo.json-report={report}", f"--ginkgo.label-filter={_LABELS}",
+            *(f"--ginkgo.focus-file={spec}" for spec in specs),
+        )  # fmt: skip
+        with (reports / f"{name}.log").open("wb") as output:
+            subprocess.run(command, cwd=directory, env=environment, stdout=output, stderr=output, check=False)
+        found = results(json.loads(report.read_text()))
+        for result in found:
+            sys.stdout.write(f"{result.place} {result.state} in {result.seconds} s\n")
+            sys.stdout.flush()
+        return found
+
+    with ThreadPoolExecutor(parallel) as pool:
+        return [result for each in pool.map(run, runs) for result in each]

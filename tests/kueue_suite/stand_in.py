@@ -1,0 +1,46 @@
+"""What the patched specs ask of the program that decides, which runs beside the cluster and not in a pod of it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Protocol
+
+
+class Decider(Protocol):
+    """kueueweb or Kueue."""
+
+    def configure(self) -> None:
+        """Decide by the Configuration that Kueue's ConfigMap in the cluster holds now."""
+
+    def metrics(self) -> bytes:
+        """As Prometheus reads them."""
+
+
+@contextlib.contextmanager
+def served(decider: Decider) -> Iterator[str]:
+    """The address at which GET gives the metrics, and POST configures."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(decider.metrics())
+
+        def do_POST(self) -> None:
+            decider.configure()
+            self._answer(b"")
+
+        def _answer(self, body: bytes) -> None:
+            self.send_response(HTTPStatus.OK)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+            """Nothing: each spec asks once a second."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
