@@ -253,8 +253,8 @@ CELERY_BEAT_SCHEDULE = {
     },
     "apply-retention": {
         "task": "scheduler.tasks.apply_retention",
-        "schedule": 30.0,
-        "options": {"queue": "push", "expires": 30},
+        "schedule": 2.0,
+        "options": {"queue": "push", "expires": 2},
     },
     "follow-nodes": {
         "task": "scheduler.tasks.follow_nodes",

@@ -83,8 +83,10 @@ from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.manifests.pod_group import POD_GROUP
 from queues.models import Job, Pod, Workload
+from queues.services.admission_rows import read_conditions
 from queues.services.workloads import record_finished, record_stopped
-from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
+from scheduling.lifecycle.retention import DEACTIVATIONS, read_retention
+from scheduling.model.vocabulary import ConditionType, FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
@@ -440,7 +442,7 @@ class _Sweep:
             self._client.patch(PODS, source.namespace, source.name, release)
 
     def _withdraw(self, source: JobSource, row: Workload) -> None:
-        """Delete a cancelled workload's job from the cluster; a found job is only stopped.
+        """Delete a cancelled workload's job from the cluster; a found one stops, or is deleted after its retention.
 
         A pod can only be stopped by deleting it, and one that never runs is of no use.
         """
@@ -452,11 +454,20 @@ class _Sweep:
             if there is not None:
                 self._delete_pod(there)
             return
-        if source.found_in_cluster:
+        if source.found_in_cluster and not self._is_expired(source, row):
             self._stop(source, row)
             return
         if there is not None:
             self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
+
+    def _is_expired(self, source: JobSource, row: Workload) -> bool:
+        """Whether Kueue's rules deactivated the workload longer ago than the Configuration keeps such jobs."""
+        kept = read_retention(self._cluster.configuration).after_deactivated_seconds
+        if kept is None or source.kind.stopping is not Stopping.SUSPEND or row.evicted_at is None:
+            return False
+        evicted = read_conditions(row.conditions).get(ConditionType.EVICTED)
+        by_kueue = evicted is not None and evicted.reason in DEACTIVATIONS
+        return by_kueue and row.evicted_at + timedelta(seconds=kept) <= self._now()
 
     def _pods_of(self, row: Workload) -> tuple[JsonObject, ...]:
         selector = f"{WORKLOAD_UID_LABEL}={row.uid}"

@@ -97,7 +97,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(max_length=63)),
                 ('manifest', models.JSONField(help_text='The object as submitted: apiVersion, kind, metadata, spec.')),
                 ('managed', models.BooleanField(default=True, help_text='False: it names no queue, so we keep it and leave it alone.')),
-                ('found_in_cluster', models.BooleanField(default=False, help_text='Someone else made it in the cluster; we never delete it there.')),
+                ('found_in_cluster', models.BooleanField(default=False, help_text='Someone else made it in the cluster; we delete it there after its retention alone.')),
                 ('suspended', models.BooleanField(default=False)),
                 ('phase', models.CharField(blank=True, db_default='', default='', help_text='Of a pod of a group: how it ended (Succeeded, Failed), empty until then.', max_length=16)),
                 ('cluster', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='accounts.cluster')),

@@ -16,7 +16,7 @@ class Job(NamespacedObject):
     manifest = models.JSONField(help_text="The object as submitted: apiVersion, kind, metadata, spec.")
     managed = models.BooleanField(default=True, help_text="False: it names no queue, so we keep it and leave it alone.")
     found_in_cluster = models.BooleanField(
-        default=False, help_text="Someone else made it in the cluster; we never delete it there."
+        default=False, help_text="Someone else made it in the cluster; we delete it there after its retention alone."
     )
     suspended = models.BooleanField(default=False)
     group = models.ForeignKey(

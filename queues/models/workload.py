@@ -135,6 +135,7 @@ class Workload(NamespacedObject):
                 fields=["cluster"], condition=Q(push_sequence__gt=F("pushed_sequence")), name="workload_unpushed"
             ),
             models.Index(fields=["cluster"], condition=Q(ending__isnull=False), name="workload_ending"),
+            models.Index(fields=["cluster", "finished_at"], condition=Q(status="Finished"), name="workload_finished"),
             models.Index(fields=["requeue_at"], condition=Q(requeue_at__isnull=False), name="workload_requeue_at"),
         ]
 

@@ -12,8 +12,7 @@ from accounts.models import Cluster
 from queues.models import Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle, ShadowCount, ShadowDifference
-from scheduler.store.configuration import read_retention
-from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE
+from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE, read_retention
 
 _AT_ONCE: Final = 1000
 """Workloads deleted in one transaction; the next run deletes the rest."""

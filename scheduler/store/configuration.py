@@ -9,7 +9,6 @@ from typing import Any
 from accounts.kinds import feature_gates as gates
 from accounts.kinds.feature_gates import is_on
 from accounts.models import Cluster
-from scheduling.lifecycle.retention import Retention
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
@@ -72,17 +71,6 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
             priority_boost=is_on(manifest, gates.PRIORITY_BOOST),
         ),
     )
-
-
-def read_retention(manifest: Mapping[str, Any]) -> Retention:
-    """How long a cluster keeps finished workloads, and jobs of workloads that Kueue's rules deactivated."""
-    policies = (manifest.get("objectRetentionPolicies") or {}).get("workloads") or {}
-    return Retention(_age(policies, "afterFinished"), _age(policies, "afterDeactivatedByKueue"))
-
-
-def _age(policies: Mapping[str, Any], key: str) -> float | None:
-    value = policies.get(key)
-    return None if value is None else duration_seconds(str(value))
 
 
 def _pods_ready_block(manifest: Mapping[str, Any], *, strict: bool) -> Mapping[str, Any] | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from scheduling.lifecycle.conditions import eviction_reason
+from scheduling.model.times import duration_seconds
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, DeactivationCause, EvictionReason
 from scheduling.model.workload import Workload
 
@@ -23,6 +25,18 @@ class Retention:
 
     after_finished_seconds: float | None = None
     after_deactivated_seconds: float | None = None
+
+
+def read_retention(manifest: Mapping[str, Any]) -> Retention:
+    """How long a cluster keeps finished workloads, and jobs of workloads that Kueue's rules deactivated, by Kueue's
+    Configuration."""
+    policies = (manifest.get("objectRetentionPolicies") or {}).get("workloads") or {}
+    return Retention(_age(policies, "afterFinished"), _age(policies, "afterDeactivatedByKueue"))
+
+
+def _age(policies: Mapping[str, Any], key: str) -> float | None:
+    value = policies.get(key)
+    return None if value is None else duration_seconds(str(value))
 
 
 def workload_expires_at(workload: Workload, retention: Retention) -> float | None:

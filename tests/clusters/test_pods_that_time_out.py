@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from accounts.models import Cluster
 from clusters.client import PODS, JsonObject
 from clusters.manifests import apply_manifests
 from queues.models import Workload
+from scheduler.housekeeping.retention import delete_expired_workloads
 from scheduling.model.vocabulary import WorkloadStatus
+from tests.cluster_kinds import JOBS
 from tests.clusters.served_cluster import ServedCluster, configure
 from tests.simulated_cluster import ServerThread, fetch, job, make_simulated
 
@@ -98,6 +101,22 @@ def test_a_job_whose_pods_are_late_twice_is_deactivated_in_the_cluster(served: S
     assert there["spec"]["active"] is False
     assert condition(there, "Evicted") == ("True", "DeactivatedDueToRequeuingLimitExceeded")
     assert job_of(served, "late")["spec"]["suspend"] is True
+
+
+def test_the_job_of_a_deactivated_workload_goes_after_its_retention(served: ServedCluster) -> None:
+    kept = "objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 10ms}}\n"
+    set_up(served, TINY + kept)
+    queue_job(served, "late")
+    for _ in range(2):
+        until(served, WorkloadStatus.ADMITTED)
+        turn(served)
+        served.advance(4)
+    for _ in range(10):
+        turn(served)
+        served.advance(2)
+        delete_expired_workloads(Cluster.objects.get(pk=served.cluster.pk), datetime.fromtimestamp(served.now(), UTC))
+    assert not served.client.list(JOBS).items
+    assert fetch(f"{served.server.url}/apis/{served.version}/workloads")["items"] == [], list(Workload.objects.values())
 
 
 def test_nothing_else_is_admitted_until_the_pods_of_what_was_are_ready(served: ServedCluster) -> None:

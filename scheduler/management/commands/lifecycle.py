@@ -19,7 +19,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.kinds.feature_gates import STRICT_KUEUE_LIFECYCLE
 from accounts.recorded_scenarios import read_scenarios
-from scheduler.store.configuration import read_configuration, read_retention
+from scheduler.store.configuration import read_configuration
+from scheduling.lifecycle.retention import read_retention
 from scheduling.simulator.life_result import play_life
 
 _MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
