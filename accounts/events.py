@@ -6,11 +6,12 @@ delay the request that caused it.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from celery import current_app
+from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 from redis import RedisError
@@ -21,6 +22,7 @@ SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
 PUSH_TASK: Final = "clusters.tasks.push_cluster"
 RELEASE_TASK: Final = "clusters.tasks.release_pods"
 _SCHEDULE_QUEUE: Final = "scheduler"
+_OWN_QUEUE: Final = "scheduler-"
 _PUSH_QUEUE: Final = "push"
 
 _COLLAPSE_MILLISECONDS: Final = 1000
@@ -31,9 +33,23 @@ _PAUSE_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
+def scheduler_queue(cluster: str) -> str:
+    """The queue of the workers that schedule a cluster: those of OWN_SCHEDULERS have workers of their own."""
+    return f"{_OWN_QUEUE}{cluster}" if cluster in settings.OWN_SCHEDULERS else _SCHEDULE_QUEUE
+
+
+def scheduled_cluster(queues: Iterable[str]) -> str | None:
+    """The only cluster that a worker of these queues schedules, "" for all without workers of their own, or None for
+    a worker that schedules none."""
+    for queue in queues:
+        if queue == _SCHEDULE_QUEUE or queue.startswith(_OWN_QUEUE):
+            return queue.removeprefix(_SCHEDULE_QUEUE).removeprefix("-")
+    return None
+
+
 def wake_scheduler(cluster: str) -> None:
     """On commit: start a run of cycles for the cluster named, unless one is already on its way. Never raises."""
-    transaction.on_commit(partial(_broker.send, SCHEDULE_TASK, _SCHEDULE_QUEUE, cluster), robust=True)
+    transaction.on_commit(partial(_broker.send, SCHEDULE_TASK, scheduler_queue(cluster), cluster), robust=True)
 
 
 def request_push(cluster: str) -> None:

@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 _ROLES: Final = frozenset(role.value for role in Role)
 _IN_EVERY_CLUSTER: Final = (Role.WATCHER,)
-_IN_EVERY_INSTALLATION: Final = (Role.SCHEDULER, Role.PUSH, Role.BEAT)
+_IN_EVERY_INSTALLATION: Final = (Role.PUSH, Role.BEAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,9 @@ def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
     """
     wanted = [(role, "") for role in _IN_EVERY_INSTALLATION]
     wanted += [(role, cluster) for cluster in clusters for role in _IN_EVERY_CLUSTER]
+    wanted += [(Role.SCHEDULER, cluster) for cluster in clusters if cluster in settings.OWN_SCHEDULERS]
+    if not clusters or not set(clusters) <= set(settings.OWN_SCHEDULERS):
+        wanted.append((Role.SCHEDULER, ""))
     seen = {
         place: at
         for place, at in _seen().items()

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from typing import Any, Final
+from typing import Any
 
 from celery import Celery, bootsteps
 from celery.beat import Scheduler
@@ -11,6 +11,7 @@ from celery.signals import celeryd_init, task_postrun, task_prerun
 from django.db import close_old_connections
 from kombu.transport import TRANSPORT_ALIASES
 
+from accounts.events import scheduled_cluster
 from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
@@ -28,9 +29,6 @@ app.autodiscover_tasks()
 app.set_default()
 
 
-_SCHEDULER_QUEUE: Final = "scheduler"
-
-
 class Heartbeat(bootsteps.StartStopStep):
     """Beats from the worker's own loop, so that a worker that hangs or has no broker stops beating."""
 
@@ -42,9 +40,10 @@ class Heartbeat(bootsteps.StartStopStep):
 
     def start(self, parent: Any) -> None:
         """Begin with the worker."""
-        role = Role.SCHEDULER if _SCHEDULER_QUEUE in parent.app.amqp.queues.consume_from else Role.PUSH
-        touch_heartbeat(role)
-        self._timer = parent.timer.call_repeatedly(HEARTBEAT_SECONDS, touch_heartbeat, (role,))
+        cluster = scheduled_cluster(parent.app.amqp.queues.consume_from)
+        beat = (Role.PUSH, "") if cluster is None else (Role.SCHEDULER, cluster)
+        touch_heartbeat(*beat)
+        self._timer = parent.timer.call_repeatedly(HEARTBEAT_SECONDS, touch_heartbeat, beat)
 
     def stop(self, parent: Any) -> None:
         """Stop with the worker."""

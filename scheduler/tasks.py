@@ -18,7 +18,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from accounts.alone import Work, alone, one_of
-from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
+from accounts.events import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from accounts.heartbeat import note_progress, touch_file
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
@@ -38,7 +38,6 @@ from scheduler.store.lease import RENEW_SECONDS, Leadership, LeaseLost
 
 _log = logging.getLogger(__name__)
 
-SCHEDULER_QUEUE = "scheduler"
 _CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
@@ -47,7 +46,11 @@ leadership = Leadership()
 @celeryd_after_setup.connect
 def stand_by(sender: str, instance: Any, **_: Any) -> None:
     """A scheduler worker consumes no tasks before it leads: it waits here until the previous leader is gone."""
-    if SCHEDULER_QUEUE in instance.app.amqp.queues.consume_from:
+    cluster = scheduled_cluster(instance.app.amqp.queues.consume_from)
+    if cluster is not None:
+        if cluster and cluster not in settings.OWN_SCHEDULERS:
+            raise SystemExit(f"OWN_SCHEDULERS: Required value {cluster!r}: the queue of this worker is that cluster's.")
+        leadership.cluster = cluster
         _log.info("%s stands by", sender)
         # Without leading, it would consume wake-ups that are meant for the leader.
         patiently(lambda: leadership.wait(_sleep_while_standing_by))
@@ -74,8 +77,8 @@ def step_down(**_: Any) -> None:
 
 @shared_task(name=SCHEDULE_TASK)
 def run_cycles(cluster: str | None = None) -> None:
-    """Schedule the named cluster, or every cluster, until nothing more happens or a second is over. One that another
-    scheduler runs is followed and shown.
+    """Schedule the named cluster, or all that this process leads, until nothing more happens or a second is over. One
+    that another scheduler runs is followed and shown.
 
     A worker that lost its lease exits: its state is void, and the new leader has loaded everything.
     """
@@ -98,7 +101,10 @@ def run_cycles(cluster: str | None = None) -> None:
 
 
 def _named(name: str | None) -> list[Cluster]:
+    """List the clusters that this process leads, or the named one of them."""
     clusters = Cluster.objects.order_by("pk")
+    own = leadership.cluster
+    clusters = clusters.filter(name=own) if own else clusters.exclude(name__in=settings.OWN_SCHEDULERS)
     return list(clusters if name is None else clusters.filter(name=name))
 
 

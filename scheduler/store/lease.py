@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 from uuid import uuid4
+from zlib import crc32
 
 import psycopg
 from django.db import connection
@@ -26,6 +27,7 @@ from scheduler.models import Lease
 _log = logging.getLogger(__name__)
 
 LOCK_NAMESPACE = 0x6B75657565  # "kueue"; all users of the database share advisory locks
+_CLUSTER_BITS: Final = (1 << 24) - 1
 SILENCE_SECONDS: Final = 12.0
 """A leader that asks nothing for so long is replaced. A batch takes a fraction of it."""
 LOADING_SECONDS: Final = 300.0
@@ -62,16 +64,24 @@ class LeaseLost(Exception):
 
 
 class Leadership:
-    """This process's leadership of the scheduling of every cluster in the database."""
+    """This process's leadership of the scheduling of one cluster, or of all that have no processes of their own."""
 
-    def __init__(self, *, silence_seconds: float = SILENCE_SECONDS, loading_seconds: float = LOADING_SECONDS) -> None:
+    def __init__(
+        self, cluster: str = "", *, silence_seconds: float = SILENCE_SECONDS, loading_seconds: float = LOADING_SECONDS
+    ) -> None:
         """The times after which it replaces a leader that does not make progress."""
+        self.cluster = cluster
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self._token = uuid4().hex[:12]
         self._silence_seconds = silence_seconds
         self._loading_seconds = loading_seconds
         self._session: psycopg.Connection | None = None
         self._led = False
+
+    @property
+    def _lock(self) -> int:
+        """The key of the advisory lock: the bits above the namespace tell clusters apart."""
+        return (crc32(self.cluster.encode()) & _CLUSTER_BITS) << LOCK_NAMESPACE.bit_length() | LOCK_NAMESPACE
 
     def acquire(self) -> bool:
         """Whether this process leads now; takes the lock if it is free. Raises `LeaseLost` if its session has ended."""
@@ -131,7 +141,7 @@ class Leadership:
             cursor.execute("SELECT set_config('application_name', %s, false)", [f"{_DECIDES} {self._token}"])
 
     def _take(self, session: psycopg.Connection) -> bool:
-        row = session.execute("SELECT pg_try_advisory_lock(%s)", [LOCK_NAMESPACE]).fetchone()
+        row = session.execute("SELECT pg_try_advisory_lock(%s)", [self._lock]).fetchone()
         if row is None or not row[0]:
             return False
         self._session, self._led = session, True
@@ -140,7 +150,7 @@ class Leadership:
 
     def _end_silent_leader(self, session: psycopg.Connection) -> None:
         limits = {"silence": self._silence_seconds, "loading": self._loading_seconds}
-        ended = session.execute(_END_SILENT_LEADER, {"lock": LOCK_NAMESPACE, "loads": _LOADS, **limits}).rowcount
+        ended = session.execute(_END_SILENT_LEADER, {"lock": self._lock, "loads": _LOADS, **limits}).rowcount
         if ended:
             _log.error("the leader made no progress: ended %d of its database sessions", ended)
 

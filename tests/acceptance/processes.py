@@ -73,9 +73,9 @@ class Processes:
                 (sys.executable, *command), output=output, environment=self.environment, directory=ROOT
             )
 
-    def start_scheduler(self, name: str = "scheduler") -> None:
+    def start_scheduler(self, name: str = "scheduler", queue: str = "scheduler") -> None:
         """The worker that decides."""
-        self.start(name, "-m", "celery", "--app", "kueueweb", "worker", "--queues", "scheduler", "--pool", "solo",
+        self.start(name, "-m", "celery", "--app", "kueueweb", "worker", "--queues", queue, "--pool", "solo",
                    "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--without-heartbeat",
                    "--loglevel", "INFO")  # fmt: skip
 
@@ -96,6 +96,10 @@ class Processes:
         status = child.wait(seconds)
         del self._running[name]
         return status
+
+    def stop(self, name: str) -> None:
+        """SIGSTOP: the process hangs. It is killed at the end like the others."""
+        self._running[name].send_signal(signal.SIGSTOP)
 
     def kill(self, name: str) -> None:
         """kill -9."""

@@ -62,6 +62,18 @@ def test_every_role_that_is_needed_is_known_before_it_was_seen() -> None:
 
 
 @pytest.mark.usefixtures("no_heartbeats")
+def test_a_cluster_with_a_scheduler_of_its_own_needs_that_one(settings: Any) -> None:
+    settings.OWN_SCHEDULERS = ["a"]
+
+    def schedulers(*clusters: str) -> set[str]:
+        return {each.cluster for each in role_health(clusters, time.time()) if each.role == Role.SCHEDULER}
+
+    assert schedulers("a", "b") == {"a", ""}
+    assert schedulers("a") == {"a"}
+    assert schedulers("b") == {""}
+
+
+@pytest.mark.usefixtures("no_heartbeats")
 def test_a_role_is_silent_after_its_time_and_a_webhook_is_forgotten_after_a_day() -> None:
     touch_heartbeat(Role.PUSH)
     touch_heartbeat(Role.WEBHOOK, "a")

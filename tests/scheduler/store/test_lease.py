@@ -31,6 +31,18 @@ def test_one_process_leads() -> None:
     second.release()
 
 
+def test_a_cluster_with_processes_of_its_own_has_a_leader_of_its_own() -> None:
+    all_others, east, second = Leadership(), Leadership("east"), Leadership("east")
+    assert all_others.acquire()
+    assert east.acquire()
+    assert not second.acquire()
+    all_others.release()
+    assert not second.acquire()
+    east.release()
+    assert second.acquire()
+    second.release()
+
+
 def test_a_process_leads_only_once() -> None:
     leadership = Leadership()
     assert leadership.acquire()
