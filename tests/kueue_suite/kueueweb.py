@@ -34,7 +34,7 @@ from django.contrib.auth.models import User
 from accounts.services.tokens import create_token
 print(create_token(User.objects.create_superuser("suite"), "suite")[0])
 """
-_START_SECONDS: Final = 180.0
+_START_SECONDS: Final = 900.0
 _WEBHOOKS: Final = Kind(
     "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
 )
