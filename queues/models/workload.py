@@ -16,6 +16,8 @@ class Workload(NamespacedObject):
     too.
     """
 
+    # Without an index of its own: that of the status begins with it, and every change of a workload writes every index.
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+", db_index=False)
     job = models.ForeignKey("queues.Job", on_delete=models.CASCADE, null=True, blank=True, related_name="workloads")
     queue_name = models.CharField(max_length=253, blank=True)
     priority = models.IntegerField(default=0)
@@ -146,7 +148,7 @@ class PodSet(models.Model):
     In `nodes`, a replica that an elastic job has released is null.
     """
 
-    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets")
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets", db_index=False)
     position = models.PositiveSmallIntegerField(default=0)
     name = models.CharField(max_length=63, default="main")
     count = models.PositiveIntegerField(default=1)
@@ -178,7 +180,7 @@ class PodSet(models.Model):
 class WorkloadEvent(models.Model):
     """An event in a workload's life. Names are copied in, so that it outlives the workload."""
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)
     workload_uid = models.UUIDField()
     namespace = models.CharField(max_length=63)
     workload_name = models.CharField(max_length=253)

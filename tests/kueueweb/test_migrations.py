@@ -46,6 +46,10 @@ LARGE: Final = frozenset(
 """Models whose tables have a row for each workload, pod, sample or change, or more."""
 _FUNCTION: Final = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION[^$]*(\$\w*\$).*?\1", re.IGNORECASE | re.DOTALL)
 """The definition of a function, whose body the migration does not run."""
+_BRIEF: Final = re.compile(
+    r"CREATE (?:OR REPLACE )?TRIGGER[^;]*|ALTER TABLE \w+ (?:RE)?SET \([^)]*\)", re.IGNORECASE | re.DOTALL
+)
+"""Statements that look at no row: they wait for writers at most, and are done."""
 _TABLE: Final = re.compile(
     r"\b(?:ALTER TABLE|UPDATE|DELETE FROM|CREATE (?:UNIQUE )?INDEX)\b(?!.*CONCURRENTLY)", re.IGNORECASE
 )
@@ -85,7 +89,7 @@ def _of_field(field: models.Field[object, object]) -> str:
 
 
 def _of_statements(sql: str) -> Iterator[str]:
-    for statement in _FUNCTION.sub("", sql).split(";"):
+    for statement in _BRIEF.sub("", _FUNCTION.sub("", sql)).split(";"):
         named = {model for model in LARGE if re.search(rf"\b[a-z]+_{model}\b", statement)}
         if named and _TABLE.search(statement):
             yield f"{', '.join(sorted(named))}: SQL that locks or writes all rows: do it in steps, or CONCURRENTLY"
@@ -118,6 +122,8 @@ class Good(Migration):
         AddField("workload", "at", models.DateTimeField(db_default=Now())),
         AddIndex("cluster", models.Index(fields=["name"], name="c")),
         RunSQL("CREATE INDEX CONCURRENTLY z ON queues_workload (name)"),
+        RunSQL("CREATE TRIGGER t AFTER UPDATE ON queues_workload FOR EACH ROW EXECUTE FUNCTION f()"),
+        RunSQL("ALTER TABLE queues_workload SET (fillfactor = 80)"),
         RunSQL("CREATE FUNCTION f() RETURNS void AS $$ DELETE FROM queues_pod; UPDATE queues_job SET uid = uid $$"),
     ]
 
