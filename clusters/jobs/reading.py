@@ -6,7 +6,6 @@ that would; its pod sets are those of the kind.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.errors import ErrorType, JobError
 from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import JsonObject, dig, set_label
+from clusters.jobs.framework.manifest import JsonObject, copied, dig, set_label
 from clusters.jobs.framework.store import Objects, ObjectStore
 from clusters.jobs.registry import KINDS
 from queues.manifests import kueue_keys as keys
@@ -84,9 +83,9 @@ class _Reading:
             "apiVersion": kind.api_version,
             "kind": kind.kind,
             "metadata": write_metadata(meta),
-            "spec": copy.deepcopy(dict(spec.content)),
+            "spec": copied(dict(spec.content)),
         }
-        body: JsonObject = copy.deepcopy(content["spec"])
+        body: JsonObject = copied(content["spec"])
         if queue:
             set_label(content, keys.QUEUE_NAME, queue)
         pod_sets = self._pod_sets(content, runnable=bool(queue))
@@ -139,12 +138,12 @@ class _Reading:
             if not self._found_in_cluster:
                 kind.fill_in(content)
             kind.complete(content, self._context)
-            for error in [*kind.check_schema(content), *kind.check_create(copy.deepcopy(content), self._context)]:
+            for error in [*kind.check_schema(content), *kind.check_create(copied(content), self._context)]:
                 rule, remedy = error.detail or "Duplicate value", _REMEDIES[error.type]
                 top.report.error(top.at(error.field), error.value or None, rule, remedy, _REASONS[error.type])
-            found = kind.pod_sets(copy.deepcopy(content), self._context)
-            paths = self._paths(copy.deepcopy(content), len(found))
-            own = dict(kind.templates(copy.deepcopy(content)))
+            found = kind.pod_sets(copied(content), self._context)
+            paths = self._paths(copied(content), len(found))
+            own = dict(kind.templates(copied(content)))
         except JobError as failure:
             if not self._failed():
                 top.report.error(top.at("spec"), None, str(failure), kind.remedy)

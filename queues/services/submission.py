@@ -1,5 +1,6 @@
 """Stores workloads, one or thousands per call, all or none."""
 
+import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,10 @@ _WORKLOAD_COLUMNS: Final = (
     "job_id", "queue_name", "priority", "priority_class_group", "priority_class_kind", "priority_class_name", "active",
     "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by", "cluster_queue_name",
     "reason", "message", "traceparent",
+)  # fmt: skip
+_JOB_COLUMNS: Final = (
+    "id", "cluster_id", "uid", "namespace", "name", "kind", "manifest", "labels", "annotations", "api_version",
+    "applied_set", "managed", "suspended", "found_in_cluster", "created_at",
 )  # fmt: skip
 _WAITS: Final = (PENDING_EVALUATION[0].value, PENDING_EVALUATION[1])
 _POD_SET_COLUMNS: Final = (
@@ -233,26 +238,19 @@ def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) 
     new = {identity: job for identity, job in jobs.items() if identity not in stored}
     free_names(cluster, ((job.kind, job.namespace, job.name) for job in new.values()))
     _refuse_taken_jobs(cluster, [spec for spec in specs if id(spec.job) in new])
-    rows = Job.objects.bulk_create(
-        Job(
-            cluster=cluster,
-            uid=job.uid,
-            namespace=job.namespace,
-            name=job.name,
-            kind=job.kind,
-            manifest=job.manifest,
-            labels=job.labels,
-            annotations=job.annotations,
-            api_version=job.api_version,
-            applied_set=job.applied_set,
-            managed=job.managed,
-            suspended=job.suspended,
-            found_in_cluster=job.found_in_cluster,
-            created_at=now,
+    ids = dict(zip(new, next_ids(Job, len(new)) if new else (), strict=True))
+    # The manifest is not written by orjson: fields that we do not read may hold integers beyond 64 bits.
+    rows = (
+        (
+            ids[identity], cluster.pk, job.uid, job.namespace, job.name, job.kind, json.dumps(job.manifest),
+            json_text(job.labels), json_text(job.annotations), job.api_version, job.applied_set, job.managed,
+            job.suspended, job.found_in_cluster, now,
         )
-        for job in new.values()
-    )
-    return stored | {identity: row.pk for identity, row in zip(new, rows, strict=True)}
+        for identity, job in new.items()
+    )  # fmt: skip
+    if new:
+        copy_rows(Job, _JOB_COLUMNS, rows, now)
+    return stored | ids
 
 
 def _refuse_taken_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.manifest import JsonObject
+from clusters.jobs.framework.manifest import JsonObject, copied
 from clusters.jobs.framework.topology import NO_LABELS, PodLabels, topology_request
 from scheduling.model.limit_range import LimitRange, LimitRangeItem
 from scheduling.model.pod import PodTemplate
@@ -33,7 +32,7 @@ def make_pod_set(
     Raises JobError where the topology can't be read.
     """
     request = topology_request(template if annotated is None else annotated, labels)
-    pod_set: JsonObject = {"name": name.lower(), "count": count, "template": copy.deepcopy(dict(template))}
+    pod_set: JsonObject = {"name": name.lower(), "count": count, "template": copied(dict(template))}
     for container in _containers(pod_set["template"]):
         if container.get("env"):
             container["env"] = _last_of_each_name(container["env"])

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 WORKLOADS = 17
 """Statements of a POST of workloads, with the savepoints of the test's transaction."""
-JOBS = 28
+JOBS = 29
 """Statements of an apply of Jobs."""
 FEW, MANY = 2, 300
 CALLS = 125
