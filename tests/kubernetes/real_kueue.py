@@ -103,7 +103,8 @@ class RealKueue:
 
     def _released(self) -> Iterator[JsonObject]:
         components = self._source / "config" / "components"
-        converted = {path.stem for path in (components / "crd" / "patches").glob("webhook_in_*.yaml")}
+        kustomization = yaml.safe_load((components / "crd" / "kustomization.yaml").read_text())
+        converted = {Path(each["path"]).stem for each in kustomization["patches"]}
         webhook = {"conversionReviewVersions": ["v1"], "clientConfig": self._asked_at("/convert")}
         for document in definitions_and_roles(self._source):
             if f"webhook_in_{document.get('spec', {}).get('names', {}).get('plural')}" in converted:
