@@ -74,6 +74,11 @@ class BeatScheduler(Scheduler):
     """The table of the settings is the schedule: beat needs no file to remember it. Each turn is a heartbeat."""
 
     def tick(self, *args: Any, **options: Any) -> Any:
-        """Send what is due; how long to sleep."""
+        """Send what is due; how long to sleep. Tasks that were sent by a clock that was ahead are due by the present
+        one: else none would be sent until it gets there."""
         touch_heartbeat(Role.BEAT)
+        now = self.app.now()
+        ahead = [entry for entry in self.schedule.values() if (entry.last_run_at or now) > now]
+        for entry in ahead:
+            entry.last_run_at, self._heap = now, None
         return super().tick(*args, **options)

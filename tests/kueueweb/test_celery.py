@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from celery.signals import task_postrun, task_prerun
 from django.db import OperationalError, connection
 
-from kueueweb.celery import app
+from kueueweb.celery import BeatScheduler, app
 
 
 @pytest.fixture
@@ -53,3 +54,14 @@ def test_a_task_after_a_lost_session_has_a_new_one(run_task: Callable[[Callable[
     before = run_task(session)
     run_task(end_session)
     assert run_task(session) != before
+
+
+def test_beat_sends_its_ticks_after_the_clock_was_set_back() -> None:
+    """It waited until the clock was where it had been: for an hour, no timer ran and no sweep."""
+    beat: Any = BeatScheduler(app=app, lazy=True)
+    beat.setup_schedule()
+    for entry in beat.schedule.values():
+        entry.last_run_at = app.now() + timedelta(hours=1)
+    beat.populate_heap()
+    assert beat.tick() <= 1.0
+    assert max(entry.last_run_at for entry in beat.schedule.values()) <= app.now()
