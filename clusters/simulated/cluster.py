@@ -73,6 +73,8 @@ class SimulatedCluster:
     ) -> None:
         self.clock = clock
         self.chaos = Chaos()
+        self.refusal = 0
+        """The status that every request is answered with; 0: none."""
         self.snapshot = snapshot
         # An empty cluster's versions start above those of any cluster before it, so that these are too old, not wrong.
         self.store = ObjectStore(int(clock.now()) * 1000, history_limit)

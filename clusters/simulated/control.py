@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from clusters.simulated.api.api_server import Answer, Request
-from clusters.simulated.api.errors import ApiError, bad_request, method_not_allowed
+from clusters.simulated.api.errors import REFUSALS, ApiError, bad_request, method_not_allowed
 from clusters.simulated.clock import VirtualClock
 from clusters.simulated.cluster import SimulatedCluster
 from clusters.simulated.environment import Options
@@ -23,7 +23,8 @@ class Control:
 
     POST /_chaos takes any of {"watch": {delay_seconds, repeat_rate, drop_rate, disconnect_rate}, "options": {fail_rate,
     time_scale, ...}, "nodes": {NAME: "not-ready" | "ready" | "cordoned" | "uncordoned" | "gone"},
-    "devices": {UUID: healthy}, "compact": true}. POST /_clock takes {"advance": seconds} and needs a virtual clock.
+    "devices": {UUID: healthy}, "compact": true, "refusal": 429 (what every request is answered until it is 0)}.
+    POST /_clock takes {"advance": seconds} and needs a virtual clock.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -49,7 +50,7 @@ class Control:
         if path == CLOCK_PATH:
             self._advance(body)
             return
-        unknown = set(body) - {"watch", "options", "nodes", "devices", "compact"}
+        unknown = set(body) - {"watch", "options", "nodes", "devices", "compact", "refusal"}
         if unknown:
             raise bad_request(f"unknown keys: {', '.join(sorted(unknown))}")
         self._cluster.chaos.change(_mapping(body, "watch"))
@@ -60,7 +61,13 @@ class Control:
             self._cluster.set_device_health(uuid, healthy is True)
         if body.get("compact") is True:
             self._cluster.store.compact()
+        self._refuse(body.get("refusal", self._cluster.refusal))
         self._cluster.settle()
+
+    def _refuse(self, code: Any) -> None:
+        if code not in (0, *REFUSALS):
+            raise bad_request(f"refusal must be 0 or one of {', '.join(map(str, REFUSALS))}, not {code!r}")
+        self._cluster.refusal = code
 
     def _set_options(self, values: dict[str, Any]) -> None:
         known = {field.name for field in fields(Options)}

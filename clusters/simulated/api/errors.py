@@ -43,6 +43,15 @@ def _details(plural: str, name: str, causes: list[JsonObject] | None = None) -> 
     return details
 
 
+REFUSALS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}
+"""Statuses with which an API server in trouble answers every request."""
+
+
+def refusal(code: int) -> ApiError:
+    """The answer of an API server in trouble."""
+    return ApiError(code, REFUSALS[code], "the simulated cluster was told to refuse every request")
+
+
 def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 

@@ -158,10 +158,14 @@ class Application:
         await _respond(send, answer)
 
     def _answer(self, request: Request) -> Answer | WatchRequest | LogRequest:
-        answer = self._control.answer(request) or self._server.answer(request)
+        answer = self._control.answer(request) or self._refusal() or self._server.answer(request)
         if request.method != "GET":
             self.cluster.settle()
         return answer
+
+    def _refusal(self) -> Answer | None:
+        code = self.cluster.refusal
+        return Answer(code, errors.refusal(code).status()) if code else None
 
     async def _stream(self, watch: WatchRequest, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _JSON})

@@ -116,6 +116,16 @@ def test_a_watch_of_a_forgotten_version_is_gone(server: ServerThread, package: A
     assert gone.value.status == 410
 
 
+@pytest.mark.parametrize("code", [410, 429, 500])
+def test_every_request_is_refused_on_demand(server: ServerThread, package: Any, code: int) -> None:
+    post(f"{server.url}/_chaos", {"refusal": code})
+    with pytest.raises(ApiException) as refused:
+        batch_api(package).list_namespaced_job("default")
+    assert refused.value.status == code
+    post(f"{server.url}/_chaos", {"refusal": 0})
+    assert batch_api(package).list_namespaced_job("default").items == []
+
+
 @pytest.mark.parametrize(("chaos", "expected"), [({"drop_rate": 1}, 0), ({"repeat_rate": 1}, 2), ({}, 1)])
 def test_watches_drop_and_repeat_on_demand(
     server: ServerThread, package: Any, chaos: dict[str, float], expected: int
@@ -132,6 +142,7 @@ def test_watches_drop_and_repeat_on_demand(
         ("/_chaos", {"watch": {"drop_rate": 2}}),
         ("/_chaos", {"watch": {"color": 1}}),
         ("/_chaos", {"weather": {}}),
+        ("/_chaos", {"refusal": 200}),
         ("/_chaos", {"nodes": {"nowhere": "gone"}}),
         ("/_chaos", {"nodes": {"node-01": "purple"}}),
         ("/_chaos", {"options": {"time_scale": 0}}),
