@@ -48,6 +48,10 @@ fuzz-api: $(VENV)/.dev ## schemathesis over every operation as admin, tenant and
 test-crash: $(VENV)/.dev ## kill -9 of every process at random, under load (30 minutes; ARGS="--minutes 5 --seed 1")
 	$(BIN)/python -m tests.acceptance.crash $(ARGS)
 
+.PHONY: test-faults
+test-faults: $(VENV)/.dev ## the fault matrix: every process and server killed, stopped, restarted; full disk, refusing API server (hours; ARGS="-k idle" leaves floods out)
+	$(BIN)/python -m pytest tests/faults $(ARGS)
+
 .PHONY: test-upgrade
 test-upgrade: $(VENV)/.dev ## upgrade a commit to this one under load, and compare rows (FROM=main~20; ARGS="--finished 1000000")
 	$(BIN)/python -m tests.acceptance.upgrade --from $(or $(FROM),$(error FROM=<commit> is missing)) $(ARGS)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 from urllib.error import URLError
@@ -42,15 +42,20 @@ class Stack:
         webhook: bool = False,
         standby: bool = False,
         root: Path = ROOT,
+        variables: Callable[[str], Mapping[str, str]] = lambda process: {},
+        patience_seconds: float = 90.0,
     ) -> None:
         """With `webhook` the simulated cluster asks ours, and it is killed like the others. With `standby` a second
-        scheduler waits for its turn. `root` holds the release that runs."""
+        scheduler waits for its turn. `root` holds the release that runs. `variables` are those of one process. It may
+        take `patience_seconds` until everything runs."""
         folder.chmod(0o711)  # started by root, PostgreSQL runs as another user and has to reach its own folder
         self._folder = folder
         self._say = say
         self._time_scale = time_scale
         self._open = contextlib.ExitStack()
         self._root = root
+        self._variables = variables
+        self._patience_seconds = patience_seconds
         self._standby = standby
         self._stopped = threading.Event()
         self._port, self._cluster_port = free_port(), free_port()
@@ -114,7 +119,21 @@ class Stack:
         found = [process for process in found if process.name != "jobs"]
         scheduler = next(process for process in found if process.name == "scheduler")
         command = tuple("standby@%h" if part == "scheduler@%h" else part for part in scheduler.command)
-        return [*found, Process("standby", command)] if self._standby else found
+        found += [Process("standby", command)] if self._standby else []
+        return [Process(process.name, (*self._own(process.name), *process.command)) for process in found]
+
+    def _own(self, process: str) -> tuple[str, ...]:
+        """The beginning of a command that gives a process the variables of its own."""
+        variables = self._variables(process)
+        return ("env", *(f"{name}={value}" for name, value in variables.items())) if variables else ()
+
+    def fail_over(self, replica: Postgres) -> None:
+        """Have another server take the place of PostgreSQL, which is not started again."""
+        replaced, self.postgres = self.postgres, replica
+        self._supervisor.keep("postgres", replica)
+        self._open.callback(replica.stop)
+        if replaced.running and replaced.pid:
+            os.kill(replaced.pid, signal.SIGKILL)
 
     def _watch(self) -> None:
         self._stopped.clear()
@@ -134,12 +153,19 @@ class Stack:
             cluster_port=self._cluster_port,
         )
 
-    def wait_until_up(self, seconds: float = 90.0) -> None:
+    def wait_until_up(self) -> None:
         """Until every process runs and the server says that it is ready."""
-        deadline = time.monotonic() + seconds
-        while not (self._supervisor.all_running() and _answers(f"{self.server}/readyz")):
+        self._wait(lambda: self._supervisor.all_running() and _answers(f"{self.server}/readyz"))
+
+    def wait_until_running(self) -> None:
+        """Until the supervisor, which pauses longer each time, has started every process again."""
+        self._wait(self._supervisor.all_running)
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + self._patience_seconds
+        while not condition():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not everything runs after {seconds:.0f} s")
+                raise TimeoutError(f"not everything runs after {self._patience_seconds:.0f} s")
             time.sleep(0.2)
 
     def kill(self, victim: str, chance: random.Random) -> bool:
