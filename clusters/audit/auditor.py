@@ -27,6 +27,7 @@ from gpus.models import DeviceAllocation
 from gpus.services.counters import recount
 from queues.models import Workload
 from queues.services.workloads import record_finished, settle_endings
+from scheduling.lifecycle.conditions import OWNER_IS_GONE
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -139,7 +140,7 @@ def _end_if_gone(cluster: Cluster, client: ClusterClient, pk: int, now: datetime
         _log.info("Could not check whether %s is gone from cluster %s: %s", row.job, cluster.name, error)
         return
     if gone:
-        message, reason = "The job is no longer in the cluster", FinishedReason.OWNER_NOT_FOUND
+        message, reason = OWNER_IS_GONE, FinishedReason.OWNER_NOT_FOUND
         record_finished(cluster, [(row.namespace, row.name)], reason, message, actor="auditor", now=now)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from accounts.services.object_status import server_metadata
@@ -38,8 +38,10 @@ from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL
 from clusters.jobs.registry import JOB_KINDS
 from queues.manifests import kueue_keys as keys
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import write_workload
 from queues.models import Job, Workload
+from queues.services.job_changes import pod_set_specs
 from queues.services.workload_objects import workload_spec, workload_status
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import WorkloadStatus
@@ -263,7 +265,7 @@ def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
     shown = write_workload(workload_spec(row))
     metadata = shown["metadata"]
     metadata |= {**server_metadata(row), "finalizers": [keys.RESOURCE_IN_USE]}
-    if row.job is not None:
+    if row.job is not None and row.job.kind in JOB_KINDS:  # no object stands for a group of pods
         metadata["ownerReferences"] = [owner_reference(_owner(row.job, job), controller=True)]
     shown["status"] = {**workload_status(row), "conditions": [dict(each) for each in row.conditions]}
     _complete_conditions(row, shown)
@@ -330,3 +332,35 @@ def _reclaimable(workload: JsonObject) -> dict[str, int]:
     entries: Iterable[Mapping[str, Any]] = dig(workload, "status", "reclaimablePods") or ()
     found = {str(each["name"]): int(each["count"]) for each in entries}
     return {str(each["name"]): found.get(each["name"], 0) for each in workload["spec"]["podSets"]}
+
+
+def changed_spec(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSetSpec, ...]]) -> WorkloadSpec:
+    """The row's spec with what the object says; `read` reads the job's pods anew, if more than their number differs."""
+    spec = obj["spec"]
+    reference = spec.get("priorityClassRef") or {}
+    gates = annotations_of(obj).get(keys.ADMISSION_GATED_BY, "")
+    annotations = {key: value for key, value in row.annotations.items() if key != keys.ADMISSION_GATED_BY}
+    return replace(
+        workload_spec(row),
+        queue_name=spec.get("queueName") or "",
+        priority=spec.get("priority"),
+        priority_class_kind=reference.get("kind", ""),
+        priority_class_name=reference.get("name", ""),
+        maximum_execution_seconds=spec.get("maximumExecutionTimeSeconds"),
+        annotations={**annotations, **({keys.ADMISSION_GATED_BY: gates} if gates else {})},
+        pod_sets=_pod_sets(pod_set_specs(row), spec["podSets"], read),
+    )
+
+
+def _pod_sets(
+    there: Sequence[PodSetSpec], wanted: Sequence[JsonObject], read: Callable[[], tuple[PodSetSpec, ...]]
+) -> tuple[PodSetSpec, ...]:
+    alike = [each.name for each in there] == [each["name"] for each in wanted] and all(
+        dict(old.template) == new["template"] and dict(old.topology_request) == (new.get("topologyRequest") or {})
+        for old, new in zip(there, wanted, strict=True)
+    )
+    if not alike:
+        return read()
+    return tuple(
+        replace(old, count=new["count"], min_count=new.get("minCount")) for old, new in zip(there, wanted, strict=True)
+    )

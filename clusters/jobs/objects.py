@@ -15,6 +15,7 @@ from clusters.client import JsonObject
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.framework.syntax import is_label
 from clusters.jobs.owned_keys import CLUSTER_QUEUE_LABEL as CLUSTER_QUEUE_LABEL
 from clusters.jobs.owned_keys import JOB_UID_LABEL as JOB_UID_LABEL
 from clusters.jobs.owned_keys import LOCAL_QUEUE_LABEL as LOCAL_QUEUE_LABEL
@@ -220,7 +221,7 @@ def common_labels(source: JobSource) -> dict[str, str]:
 
 
 def admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> dict[str, str]:
-    """Kueue's labels on started pods; names that are too long for a label are left out."""
+    """Kueue's labels on started pods; names that are no label's value are left out."""
     labels = {
         MANAGED_LABEL: "true",
         WORKLOAD_UID_LABEL: workload.uid,
@@ -228,6 +229,8 @@ def admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> di
         CLUSTER_QUEUE_LABEL: workload.cluster_queue_name,
         LOCAL_QUEUE_LABEL: workload.queue_name,
     }
+    if not is_label(workload.cluster_queue_name):
+        del labels[CLUSTER_QUEUE_LABEL]
     return {key: value for key, value in labels.items() if value and len(value) <= _MAX_LABEL_VALUE}
 
 

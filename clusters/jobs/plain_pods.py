@@ -7,7 +7,6 @@ gate is removed. Only such found pods are taken over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -20,7 +19,6 @@ from clusters.jobs.objects import (
     AdmittedWorkload,
     JobSource,
 )
-from clusters.jobs.owned_keys import owned_keys
 from clusters.jobs.registry import KINDS
 from clusters.jobs.whole_objects import new_object
 from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
@@ -91,34 +89,10 @@ def changed_pod(pod: Mapping[str, Any], started: JsonObject) -> JsonObject | Non
     return {"metadata": {"uid": pod["metadata"]["uid"], **patch}} if patch else None
 
 
-def adopted_pod(pod: Mapping[str, Any], source: JobSource, workload: AdmittedWorkload) -> JsonObject:
-    """The merge patch that makes a found pod one of an admitted workload; its gates go when it gets its place.
-
-    Raises CannotStart.
-    """
-    started = started_pod(replace(source, found_in_cluster=False, vendors=()), workload)["metadata"]
-    own = {"labels": started["labels"], "annotations": started["annotations"]}
-    released = {} if source.pod_set else _without_finalizer(pod)
-    return {"metadata": {"uid": pod["metadata"]["uid"], **own, **released}}
-
-
 def released_pod(pod: Mapping[str, Any]) -> JsonObject | None:
     """The merge patch that takes Kueue's finalizer off a pod; None where there is none."""
     finalizers = _without_finalizer(pod)
     return {"metadata": {"uid": pod["metadata"]["uid"], **finalizers}} if finalizers else None
-
-
-def given_back_pod(pod: Mapping[str, Any]) -> JsonObject | None:
-    """The merge patch that takes everything of an admission off a gated pod, so that it waits as it did before; None
-    if it carries nothing of ours.
-
-    It has not run, so it holds nothing, as in Kueue; with HAMi's annotations it would still count as a user of devices.
-    """
-    keys = owned_keys(pod["metadata"])
-    if not keys:
-        return None
-    removed = {field: dict.fromkeys(names) for field, names in keys.items()}
-    return {"metadata": {"uid": pod["metadata"]["uid"], **removed}}
 
 
 def _without_finalizer(pod: Mapping[str, Any]) -> JsonObject:

@@ -35,16 +35,12 @@ from clusters.jobs.objects import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
     WORKLOAD_UID_LABEL,
-    AdmittedWorkload,
     CannotStart,
     JobSource,
     uid_label,
 )
 from clusters.jobs.plain_pods import (
-    adopted_pod,
     changed_pod,
-    given_back_pod,
-    is_gated,
     is_kept_ended,
     released_pod,
     started_pod,
@@ -72,6 +68,7 @@ from clusters.push.desired_state import (
     with_jobs,
 )
 from clusters.push.installation import pushes_alone
+from clusters.push.jobs.plain_pods import PlainPods
 from clusters.push.jobs.pushed_objects import PushedObjects, is_job_of
 from clusters.push.jobs.set_pods import SetPods
 from clusters.push.jobs.suspendable_jobs import NotYet, SuspendableJobs
@@ -81,10 +78,10 @@ from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.stray_pods import fail_stray_pods
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
-from queues.manifests.pod_group import POD_GROUP
+from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Job, Pod, Workload
 from queues.services.admission_rows import read_conditions
-from queues.services.workloads import record_finished, record_stopped
+from queues.services.workloads import raise_push, record_finished, record_stopped
 from scheduling.lifecycle.retention import DEACTIVATIONS, read_retention
 from scheduling.model.vocabulary import ConditionType, FinishedReason, WorkloadStatus
 
@@ -164,6 +161,7 @@ class _Sweep:
         self._vendors = device_vendors(cluster)
         self._objects = PushedObjects(cluster, client)
         self._jobs = SuspendableJobs(cluster, self._objects, self._flavors, self._elsewhere)
+        self._pods = PlainPods(cluster, self._objects, self._flavors)
         self._told: list[tuple[int, int]] = []
         self._traced: list[Workload] = []
         self._applied: set[str] = set()
@@ -223,6 +221,9 @@ class _Sweep:
             key = (row.namespace, row.name)
             reason = FinishedReason.FAILED_TO_START
             record_finished(self._cluster, [key], reason, str(refusal), actor="scheduler", now=self._now())
+            if row.job is not None and row.job.kind in (POD, POD_GROUP):
+                with unnoticed_transaction():  # its pods lose their finalizers
+                    raise_push(Workload.objects.filter(pk=row.pk))
         except ClusterUnreachable:
             raise
         except JobError as missing:
@@ -301,51 +302,70 @@ class _Sweep:
         counts[PODS.kind] += sum(map(len, self._members.values()))
         self._objects.look_up(counts)
         self._jobs.look_up(rows)
+        self._pods.look_up(self._now())
 
     def _act(self, row: Workload) -> None:
         if row.job is None:
             return
         source = job_source(row.job, self._vendors, hami_binds=self._cluster.hami_binds)
-        for each in self._members.get(row.job.pk, ()) if source is None else (source,):
-            self._act_on(each, row, withdrawn=row.job.deletion_requested_at is not None or each.leaving)
+        sources = self._members.get(row.job.pk, ()) if source is None else (source,)
+        withdrawn = row.job.deletion_requested_at is not None
+        ends = row.ending is not None or withdrawn or row.status == WorkloadStatus.FINISHED
+        if not ends and all(each.kind.stopping is Stopping.DELETE for each in sources):
+            self._act_on_pods(sources, row)
+            return
+        for each in sources:
+            self._act_on(each, row, withdrawn=withdrawn or each.leaving)
+
+    def _act_on_pods(self, sources: Sequence[JobSource], row: Workload) -> None:
+        """Make the pods of ours that may run, and carry out the pass on all pods of the workload that are there."""
+        for each in sources:
+            if each.leaving:
+                self._withdraw(each, row)
+            elif runs(row) and not each.ended and not each.found_in_cluster:
+                self._make_pod(each, row)
+        self._pods.carry_out([each for each in sources if not each.leaving], row, self._places)
 
     def _act_on(self, source: JobSource, row: Workload, *, withdrawn: bool) -> None:
         if row.ending is not None:
             self._stop_ending(source, row)
         elif withdrawn:
             self._withdraw(source, row)
-        elif row.status == WorkloadStatus.FINISHED and source.pod_set:
+        elif row.status == WorkloadStatus.FINISHED and source.kind.stopping is Stopping.DELETE:
             self._release(source)
-        elif source.ended:
+        elif row.status == WorkloadStatus.FINISHED:
             return
         elif source.kind.stopping is Stopping.SUSPEND:
-            if row.status != WorkloadStatus.FINISHED:
-                self._jobs.carry_out(source, row)
-        elif runs(row) and runs_elsewhere(row, self._elsewhere):
-            self._show(source, row)
+            self._jobs.carry_out(source, row)
         elif runs(row):
-            self._start(source, row)
-        elif row.status != WorkloadStatus.FINISHED and not is_next_slice(row):
+            self._let_pods_start(source)
+        elif not is_next_slice(row):
             self._stop(source, row)
 
-    def _show(self, source: JobSource, row: Workload) -> None:
-        """A job that runs in another cluster is here too, for its owner to see: its pods wait."""
-        if source.kind.stopping is not Stopping.DELETE:
-            self._start(source, row)
-        elif not source.found_in_cluster and self._objects.there(source) is None:
-            self._objects.apply(source, gated_pod(source))
-
-    def _start(self, source: JobSource, row: Workload) -> None:
+    def _make_pod(self, source: JobSource, row: Workload) -> None:
+        """Create a pod of ours, or complete its labels; one that runs in another cluster waits here, for its owner to
+        see."""
         there = self._objects.there(source)
-        if there is None and source.found_in_cluster:
-            return  # its owner deleted it: the watcher handles its workload
-        if source.kind.stopping is Stopping.DELETE_PODS:
-            self._let_pods_wait(source, there)
+        if runs_elsewhere(row, self._elsewhere):
+            if there is None:
+                self._objects.apply(source, gated_pod(source))
             return
         workload = admitted_workload(row, self._flavors, self._places)
-        if there is not None and not source.found_in_cluster:
-            source = as_made(source, there)
-        self._start_pod(source, workload, there)
+        mine = tuple(each for each in workload.pod_sets if source.pod_set in ("", each.name))
+        if not mine:
+            raise CannotStart(f"the workload has no pod set {source.pod_set}, to which its pod {source.name} belongs")
+        workload = replace(workload, pod_sets=mine)
+        if there is None:
+            self._objects.apply(source, started_pod(source, workload))
+            return
+        patch = changed_pod(there, started_pod(as_made(source, there), workload))
+        if patch is not None:
+            self._client.patch(PODS, source.namespace, source.name, patch)
+
+    def _let_pods_start(self, source: JobSource) -> None:
+        there = self._objects.there(source)
+        if there is not None or not source.found_in_cluster:  # else its owner deleted it: the watcher handles that
+            self._let_pods_wait(source, there)
 
     def _let_pods_wait(self, source: JobSource, there: JsonObject | None) -> None:
         """For a job whose pods wait instead of the job: it may have many workloads, so its own state is pushed once
@@ -369,49 +389,21 @@ class _Sweep:
             if uid_label(pod, JOB_UID_LABEL) != source.uid and not pod["metadata"].get("deletionTimestamp"):
                 self._delete_pod(pod)
 
-    def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
-        """Create a pod of ours. A found one is taken over, and loses its gates when it is bound."""
-        mine = tuple(each for each in workload.pod_sets if source.pod_set in ("", each.name))
-        if not mine:
-            raise CannotStart(f"the workload has no pod set {source.pod_set}, to which its pod {source.name} belongs")
-        workload = replace(workload, pod_sets=mine)
-        patch = None
-        if there is not None and source.found_in_cluster:
-            patch = adopted_pod(there, source, workload) if is_gated(there) else None
-        elif there is not None:
-            patch = changed_pod(there, started_pod(source, workload))
-        elif not source.found_in_cluster:
-            self._objects.apply(source, started_pod(source, workload))
-        if patch is not None:
-            self._client.patch(PODS, source.namespace, source.name, patch)
-
     def _stop(self, source: JobSource, row: Workload) -> None:
-        """Delete its pods, but those that wait at a gate. `_confirm_stopped` notes later that none is left."""
+        """Delete its pods. `_confirm_stopped` notes later that none is left."""
         if source.kind.stopping is Stopping.SUSPEND:
             self._jobs.stop(source, row)
             return
         there = self._objects.there(source)
         if there is None:
             return
-        match source.kind.stopping:
-            case Stopping.DELETE:
-                if is_gated(there) and not there["metadata"].get("deletionTimestamp"):
-                    self._give_back(source, there)
-                elif source.pod_set and source.found_in_cluster:
-                    self._delete_if_alive(there)  # its finalizer keeps it until another pod replaces it
-                else:
-                    self._delete_pod(there)
-            case Stopping.DELETE_PODS:
-                self._let_pods_wait(source, there)  # first, or a deleted pod would be replaced by one that runs
-                for pod in self._pods_of(row):
-                    metadata = pod["metadata"]
-                    self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
-
-    def _give_back(self, source: JobSource, pod: JsonObject) -> None:
-        """Let a pod that has not run wait for its next admission."""
-        patch = given_back_pod(pod)
-        if patch is not None:
-            self._client.patch(PODS, source.namespace, source.name, patch)
+        if source.kind.stopping is Stopping.DELETE:
+            self._delete_pod(there)
+            return
+        self._let_pods_wait(source, there)  # first, or a deleted pod would be replaced by one that runs
+        for pod in self._pods_of(row):
+            metadata = pod["metadata"]
+            self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _stop_ending(self, source: JobSource, row: Workload) -> None:
         """Its job has ended or is gone while pods are left: delete them and let no others start."""

@@ -31,9 +31,9 @@ from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.registry import ending_of
 from clusters.jobs.submitter import submitter_of
-from clusters.sync.followed_labels import FOLLOWED, relabelled
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
+from queues.manifests.kueue_keys import PRIORITY_CLASS, QUEUE_NAME
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.cluster_objects import StoredObjects
@@ -41,11 +41,14 @@ from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import raise_push, record_finished
+from scheduling.lifecycle.conditions import OWNER_IS_GONE
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
 _ACTOR: Final = "watcher"
+_FOLLOWED: Final = (QUEUE_NAME, PRIORITY_CLASS)
+"""Labels that the owner of a found job may change in the cluster, and that its workload follows."""
 
 
 class JobSync:
@@ -156,9 +159,9 @@ class JobSync:
         if self._cluster.is_mirrored or self._kind.outcome(job).finished:
             return None
         labels = job["metadata"].get("labels") or {}
-        if all(labels.get(key) == row.labels.get(key) for key in FOLLOWED):
+        if all(labels.get(key) == row.labels.get(key) for key in _FOLLOWED):
             return None
-        return relabelled(job, row.manifest)
+        return _relabelled(job, row.manifest)
 
     def _follow_labels(self, job: JsonObject, row: Job) -> None:
         """Move a workload to another queue or priority class: a pending one always, one with quota as far as Kueue
@@ -310,7 +313,7 @@ class JobSync:
             request_push(self._cluster.name)
 
     def _end_orphans(self, keys: Sequence[tuple[str, str]]) -> None:
-        message, reason = "The job is no longer in the cluster", FinishedReason.OWNER_NOT_FOUND
+        message, reason = OWNER_IS_GONE, FinishedReason.OWNER_NOT_FOUND
         record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
 
     def _free_names(self, rows: Iterable[Job]) -> None:
@@ -372,3 +375,18 @@ def as_submitted(job: JsonObject) -> JsonObject:
     }
     spec = job.get("spec") or {}  # an operator's job may be created empty
     return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": spec}
+
+
+def _relabelled(job: JsonObject, manifest: Mapping[str, Any]) -> JsonObject | None:
+    """The stored manifest with the job's present queue and priority class; None if they are unchanged.
+
+    A removed queue label changes nothing: the job stays in its queue.
+    """
+    labels = dict((manifest.get("metadata") or {}).get("labels") or {})
+    now = job["metadata"].get("labels") or {}
+    wanted = {key: now[key] for key in _FOLLOWED if now.get(key)}
+    kept = {key: value for key, value in labels.items() if key != PRIORITY_CLASS}
+    changed = {**kept, **wanted}
+    if changed == labels:
+        return None
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": changed}}

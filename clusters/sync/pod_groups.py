@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from django.db import DataError, transaction
@@ -15,11 +16,17 @@ from accounts.events import request_push, request_release
 from accounts.exceptions import Conflict, KueuewebError, ManifestErrors
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
-from clusters.client import ClusterClient, JsonObject
+from clusters.client import ClusterClient, JsonObject, Listing, WatchEvent
+from clusters.jobs.cluster_objects import OneLook
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import JobError
+from clusters.jobs.integrations import job_context
+from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, is_kept_ended, may_be_taken
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
+from clusters.sync.found_groups import FoundGroups, GroupKey
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, row_key, tell_again
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD
@@ -28,6 +35,7 @@ from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pod_groups.life import MemberPhase, forget_members, record_phases
 from queues.services.workload_events import log_event
 from queues.services.workloads import record_finished
+from scheduling.lifecycle.conditions import OWNER_IS_GONE
 from scheduling.manifest import MistakeReason
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
@@ -45,9 +53,18 @@ class PodGroupSync(JobSync):
 
     def __init__(self, cluster: Cluster, client: ClusterClient) -> None:
         super().__init__(cluster, JOB_KINDS[POD], client)
+        self._groups = FoundGroups(cluster, client)
+        self._touched: set[GroupKey] = set()
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Apply lists and changes in the order in which they came."""
+        super().apply(items, now)
+        touched, self._touched = self._touched, set()
+        self._groups.settle(touched, datetime.fromtimestamp(now, UTC))
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]
+        self._touched |= self._groups.note(pods)
         rows = self._rows(pods)
         phases: dict[int, MemberPhase] = {}
         new: list[JsonObject] = []
@@ -65,33 +82,19 @@ class PodGroupSync(JobSync):
         self._let_go(pods, rows)
 
     def _follow_all(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
-        """Follow changes of queue or priority class. The pods of a group follow when all of them name the same one."""
-        grouped: dict[int, list[JsonObject]] = defaultdict(list)
+        """Follow changes of queue or priority class in the rows of pods."""
         for pod in pods:
             row = rows.get(key_of(pod))
-            if row is None or pod["metadata"].get("deletionTimestamp"):
-                continue
-            if row.group_id is None:
+            if row is not None and not pod["metadata"].get("deletionTimestamp"):
                 self._follow_labels(pod, row)
-            elif (manifest := self._relabelled(pod, row)) is not None:
-                grouped[row.group_id].append(manifest)
-        for manifests in grouped.values():
-            try:
-                with transaction.atomic():
-                    submissions = [read_job_object(manifest) for manifest in manifests]
-                    apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
-            except ManifestErrors as errors:
-                _log.debug("A group of cluster %s can't follow its pods' labels: %s", self._cluster.name, errors)
 
     def _let_go(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
-        """Request the removal of Kueue's finalizer from pods that are being deleted."""
-        kept = [
-            key_of(pod)
-            for pod in pods
-            if pod["metadata"].get("deletionTimestamp") and KUEUE_FINALIZER in (pod["metadata"].get("finalizers") or ())
-        ]
-        self._tell([rows[key] for key in kept if key in rows])
-        unknown = [key for key in kept if key not in rows]  # deleted before it got a row, or refused
+        """Request the removal of Kueue's finalizer from pods that are being deleted, and from pods alone that ended."""
+        kept = [key_of(pod) for pod in pods if KUEUE_FINALIZER in (pod["metadata"].get("finalizers") or ())]
+        deleted = {key_of(pod) for pod in pods if pod["metadata"].get("deletionTimestamp")}
+        alone = {key_of(pod) for pod in pods if self._kind.outcome(pod).finished and not group_name_of(pod)}
+        self._tell([rows[key] for key in kept if key in rows and key in deleted | alone])
+        unknown = [key for key in kept if key not in rows and key in deleted]  # it got no row, or was refused
         if unknown and not self._cluster.is_mirrored:
             request_release(self._cluster.name, unknown)
 
@@ -101,7 +104,12 @@ class PodGroupSync(JobSync):
             return
         grouped: dict[tuple[str, str], list[Submitted[JobManifest]]] = defaultdict(list)
         submitters: dict[tuple[str, str], set[str]] = defaultdict(set)
-        wanted = [pod for pod in pods if pod["metadata"]["uid"] not in self._refused and may_be_taken(pod)]
+        context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
+        wanted = [
+            pod
+            for pod in pods
+            if pod["metadata"]["uid"] not in self._refused and may_be_taken(pod) and _in_managed_namespace(pod, context)
+        ]
         self._forget_namesakes(wanted)
         for pod in wanted:
             uid = str(pod["metadata"]["uid"])
@@ -168,6 +176,7 @@ class PodGroupSync(JobSync):
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]
+        self._touched |= self._groups.forget(pods)
         rows = self._rows(pods)
         self._end_singles(pods, rows)
         phases = {
@@ -177,7 +186,6 @@ class PodGroupSync(JobSync):
         }
         record_phases(self._cluster, phases, now=self._now)
         self._without_pods([row for row in rows.values() if row.pk not in phases])
-        self._end_deserted([row for row in rows.values() if row.group_id is not None])
 
     def _end_singles(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
         """Finish pods that ended and were deleted before their end was seen."""
@@ -190,7 +198,9 @@ class PodGroupSync(JobSync):
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Find pods that should be in the cluster and are missing in a complete list."""
-        there = {key for pod in present if _concerns_us(pod) for key in keys_of(pod)}
+        listed = [pod for pod in present if _concerns_us(pod)]
+        self._touched |= self._groups.replace(listed)
+        there = {key for pod in listed for key in keys_of(pod)}
         unfinished = Workload.objects.filter(cluster=self._cluster).exclude(status=WorkloadStatus.FINISHED)
         told = unfinished.filter(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
         pods = Job.objects.filter(cluster=self._cluster, kind=POD)
@@ -203,22 +213,6 @@ class PodGroupSync(JobSync):
         )
         missing = [row for row in rows.distinct() if row_key(row) not in there and self._is_gone(row)]
         self._without_pods(missing)
-        groups = Job.objects.filter(
-            cluster=self._cluster, kind=POD, found_in_cluster=True, group__workloads__in=unfinished
-        )
-        self._end_deserted([row for row in groups.distinct() if row_key(row) not in there])
-
-    def _end_deserted(self, lost: Iterable[Job]) -> None:
-        """End groups whose pods others made and of which none is in the cluster any more, as Kueue's workload goes
-        with the last pod that owns it. A pod that succeeded counts only while another one of its group is there."""
-        waiting = Workload.objects.filter(cluster=self._cluster).exclude(status=WorkloadStatus.FINISHED)
-        groups = Job.objects.filter(pk__in={row.group_id for row in lost}, workloads__in=waiting)
-        members: dict[int, list[Job]] = defaultdict(list)
-        for row in Job.objects.filter(group__in=groups.exclude(manifest__spec__serving=True)):
-            members[row.group_id or 0].append(row)
-        for rows in members.values():
-            if all(row.found_in_cluster and row.phase for row in rows) and all(map(self._is_gone, rows)):
-                forget_members(self._cluster, [row.pk for row in rows], also_succeeded=True, now=self._now)
 
     def _without_pods(self, rows: Sequence[Job]) -> None:
         """Handle deleted pods. A found pod gives up its place in the group; a pod that we stopped leaves; a pod of
@@ -226,9 +220,8 @@ class PodGroupSync(JobSync):
         gone = [row for row in rows if row.group_id is not None and (row.found_in_cluster or row.deletion_requested_at)]
         alone = [row for row in rows if row.group_id is None and row.found_in_cluster]
         keys = [key for row in alone for key in row.workloads.values_list("namespace", "name")]
-        message = "The pod is no longer in the cluster"
         reason = FinishedReason.OWNER_NOT_FOUND
-        record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
+        record_finished(self._cluster, keys, reason, OWNER_IS_GONE, actor=_ACTOR, now=self._now)
         self._free_names(alone)
         forget_members(self._cluster, [row.pk for row in gone], now=self._now)
         self._tell([row for row in rows if not (row.found_in_cluster or row.deletion_requested_at or row.phase)])
@@ -244,6 +237,13 @@ class PodGroupSync(JobSync):
 def _concerns_us(pod: JsonObject) -> bool:
     labels = pod["metadata"].get("labels") or {}
     return JOB_UID_LABEL in labels or QUEUE_LABEL in labels
+
+
+def _in_managed_namespace(pod: JsonObject, context: JobContext) -> bool:
+    try:
+        return context.namespace_is_managed(key_of(pod)[0])
+    except JobError:  # the namespace is not known yet: the next list has the pod again
+        return False
 
 
 def _phase(pod: JsonObject) -> MemberPhase | None:

@@ -26,13 +26,13 @@ from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import annotations_of, controller_of, is_being_deleted, name_of
 from clusters.jobs.integrations import job_context
-from clusters.jobs.live_job import Changes, look_at
+from clusters.jobs.live_job import Changes, changed_spec, look_at
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
 from clusters.jobs.whole_objects import difference
 from clusters.sync.jobs import JobSync, key_of
 from queues.manifests import kueue_keys as keys
-from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
+from queues.manifests.workload import JobSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import (
     WORKLOAD_PATHS,
@@ -43,7 +43,6 @@ from queues.services.job_changes import (
 )
 from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
-from queues.services.workload_objects import workload_spec
 from queues.services.workloads import delete_workloads, put_on_hold, raise_push, record_finished, take_off_hold
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
@@ -346,7 +345,7 @@ class SuspendableJobSync(JobSync):
             row = locked.get(name)
             if row is None:
                 continue
-            spec = _changed(row, obj, lambda: self._specs(look.job)[0].pod_sets)
+            spec = changed_spec(row, obj, lambda: self._specs(look.job)[0].pod_sets)
             broken = frozen_paths(WORKLOAD_PATHS, row, spec)
             if broken:
                 # It got quota meanwhile, or its job may not change that any more.
@@ -418,35 +417,3 @@ class SuspendableJobSync(JobSync):
 
     def _moment(self) -> datetime:
         return self._now or timezone.now()
-
-
-def _changed(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSetSpec, ...]]) -> WorkloadSpec:
-    """The row's spec with what the object says; `read` reads the job's pods anew, if more than their number differs."""
-    spec = obj["spec"]
-    reference = spec.get("priorityClassRef") or {}
-    gates = annotations_of(obj).get(keys.ADMISSION_GATED_BY, "")
-    annotations = {key: value for key, value in row.annotations.items() if key != keys.ADMISSION_GATED_BY}
-    return replace(
-        workload_spec(row),
-        queue_name=spec.get("queueName") or "",
-        priority=spec.get("priority"),
-        priority_class_kind=reference.get("kind", ""),
-        priority_class_name=reference.get("name", ""),
-        maximum_execution_seconds=spec.get("maximumExecutionTimeSeconds"),
-        annotations={**annotations, **({keys.ADMISSION_GATED_BY: gates} if gates else {})},
-        pod_sets=_pod_sets(pod_set_specs(row), spec["podSets"], read),
-    )
-
-
-def _pod_sets(
-    there: Sequence[PodSetSpec], wanted: Sequence[JsonObject], read: Callable[[], tuple[PodSetSpec, ...]]
-) -> tuple[PodSetSpec, ...]:
-    alike = [each.name for each in there] == [each["name"] for each in wanted] and all(
-        dict(old.template) == new["template"] and dict(old.topology_request) == (new.get("topologyRequest") or {})
-        for old, new in zip(there, wanted, strict=True)
-    )
-    if not alike:
-        return read()
-    return tuple(
-        replace(old, count=new["count"], min_count=new.get("minCount")) for old, new in zip(there, wanted, strict=True)
-    )

@@ -31,6 +31,8 @@ PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
 QUOTA_RESERVED = "QuotaReserved"
 PREEMPTION_GATED = "PreemptionGated"
 
+OWNER_IS_GONE: Final = "The workload's owner no longer exists"
+"""The message with which a workload ends whose job is gone."""
 PODS_READY_MESSAGES: Final = {
     PodsReadyReason.WAIT_FOR_START: "Not all pods are ready or succeeded",
     PodsReadyReason.WAIT_FOR_RECOVERY: "At least one pod has failed, waiting for recovery",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.client import JsonObject
+from clusters.jobs.registry import JOB_KINDS
 from queues.models import AdmissionCheck, ServedObject, Workload
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
 from queues.services.workloads import hold, record_finished, release
@@ -298,3 +299,20 @@ def test_the_state_of_a_check_that_we_answer_is_ours(server: ServerThread) -> No
     served.settle(4)
     row.refresh_from_db()
     assert (row.status, state_there(served, row.name)["state"]) == ("QuotaReserved", "Pending")
+
+
+def test_what_starts_is_admitted_before_however_fast(server: ServerThread) -> None:
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    queued(served, "runs")
+    served.watch()
+    served.push()
+    row = Workload.objects.get()
+    assert "Admitted" not in conditions(served.get("Workload", row.name, "team"))
+    served.engine.run()
+    served.push()  # within the second in which the object got its first status
+    assert conditions(served.get("Workload", row.name, "team"))["Admitted"] == ("True", "Admitted")
+    started = served.client.get(JOB_KINDS["Job"].resource, "team", "runs")
+    assert started is not None
+    assert not started["spec"].get("suspend")

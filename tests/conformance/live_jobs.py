@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.db.models import F
 
 from accounts.models import Cluster, ClusterMode, Namespace
-from clusters.client import ClusterClient, JsonObject, Kind, Listing, WatchEvent
+from clusters.client import ClusterClient, ClusterError, JsonObject, Kind, Listing, WatchEvent
 from clusters.jobs.framework.conditions import is_admitted
-from clusters.jobs.framework.manifest import annotations_of, controller_of, labels_of, name_of, namespace_of
+from clusters.jobs.framework.manifest import annotations_of, controller_of, dig, labels_of, name_of, namespace_of
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.scenario import NOW, JobScenario, admit
 from clusters.push.sweep import PushReport, _Sweep
 from clusters.sync.suspendable_jobs import SuspendableJobSync
+from queues.manifests.pod_group import POD, POD_GROUP
 from queues.manifests.workload_object import read_workload
 from queues.models import (
     AdmissionCheck,
@@ -36,10 +38,10 @@ from queues.services.workload_objects import workload_manifest
 from queues.services.workloads import delete_workloads, record_stopped
 from scheduling.manifest import FieldReader, ValidationReport
 from scheduling.manifest.merge_patch import merge_patch
-from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.model.vocabulary import PendingReason, WorkloadStatus
 
 START: Final = datetime.fromisoformat(NOW)
-_MAX_ROUNDS: Final = 12
+MAX_ROUNDS: Final = 12
 _LEVEL: Final = "kubernetes.io/hostname"
 
 
@@ -51,7 +53,7 @@ class StoredCluster(ClusterClient):
         self.server = "stored"
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        found = self.store.get(kind.kind, namespace, name)
+        found = _as_served(self.store.get(kind.kind, namespace, name))
         if found is not None and kind.kind == "Job" and (found.get("spec") or {}).get("suspend"):
             conditions = found.setdefault("status", {}).setdefault("conditions", [])
             if not any(each["type"] == "Suspended" for each in conditions):
@@ -59,19 +61,41 @@ class StoredCluster(ClusterClient):
         return found
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
-        assert not label_selector
-        assert not field_selector
-        return Listing(tuple(self.store.list(kind.kind, namespace)), "")
+        wanted = dict(each.split("=") for each in label_selector.split(",") if each)
+        without = [each.split("!=") for each in field_selector.split(",") if each]
+        found = [
+            each
+            for each in self.store.list(kind.kind, namespace)
+            if wanted.items() <= labels_of(each).items()
+            and all(dig(each, *path.split(".")) != value for path, value in without)
+        ]
+        return Listing(tuple(filter(None, map(_as_served, found))), "")
 
     def patch(
         self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any], *, subresource: str = ""
     ) -> JsonObject:
         found = self.store.get(kind.kind, namespace, name)
-        assert found is not None
+        if found is None:
+            raise ClusterError(HTTPStatus.NOT_FOUND, "NotFound", f"{kind.plural} {name!r} not found")
         parts = ("status",) if subresource else tuple(key for key in patch if key != "status")
         changed: JsonObject = merge_patch(found, {key: patch[key] for key in parts})
         self.store.write(changed)
         return changed
+
+    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str = "", propagation: str = "Background") -> bool:
+        found = self.store.get(kind.kind, namespace, name)
+        if found is not None:
+            self.store.delete(found, NOW)
+        return found is not None
+
+
+def _as_served(obj: JsonObject | None) -> JsonObject | None:
+    """The object with what every API server says of it."""
+    if obj is not None:
+        obj["metadata"].setdefault("creationTimestamp", NOW)
+        obj["metadata"].setdefault("resourceVersion", "1")
+        obj.setdefault("spec", {})
+    return obj
 
 
 class LiveScenario(JobScenario):
@@ -80,7 +104,9 @@ class LiveScenario(JobScenario):
     def __init__(self, scenario: Mapping[str, Any]) -> None:
         super().__init__(scenario)
         self.cluster = Cluster.objects.create(
-            name="live", mode=ClusterMode.SCHEDULE, configuration=_configuration(scenario.get("config") or {})
+            name=f"live-{Cluster.objects.count()}",
+            mode=ClusterMode.SCHEDULE,
+            configuration=_configuration(scenario.get("config") or {}),
         )
         objects: list[JsonObject] = list(scenario.get("cluster") or ())
         for obj in objects:
@@ -115,7 +141,7 @@ class LiveScenario(JobScenario):
     def _settle(self) -> str:
         before: Any = None
         last = self.client.get(self.kind.resource, *self.key[1:])
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             self.seconds += 100
             obj = self.client.get(self.kind.resource, *self.key[1:])
             if obj is not None:
@@ -169,6 +195,8 @@ class LiveScenario(JobScenario):
             status__in=[WorkloadStatus.FINISHED, WorkloadStatus.ADMITTED]
         )
         for row in rows.prefetch_related("pod_sets").order_by("name"):
+            if not is_whole(row):
+                continue
             obj = workload_manifest(row)
             admit(obj, step)
             status = obj["status"]
@@ -205,7 +233,8 @@ class LiveScenario(JobScenario):
 
     def _delete_rows(self, step: JsonObject) -> None:
         rows = Workload.objects.filter(cluster=self.cluster).order_by("pk")
-        rows.filter(job__isnull=False).exclude(job__name=self.key[2]).delete()  # no controller of others keeps theirs
+        others = rows.filter(job__isnull=False).exclude(job__name=self.key[2]).exclude(job__kind__in=(POD, POD_GROUP))
+        others.delete()  # no controller of others keeps theirs
         finished = [(row.namespace, row.name) for row in rows if row.status == WorkloadStatus.FINISHED]
         remove_workloads(self.cluster, list(rows), actor="a user", now=START)
         delete_workloads(self.cluster, finished, actor="a user", now=START)
@@ -218,6 +247,15 @@ class LiveScenario(JobScenario):
             "object": self.kind.as_kept(obj) if obj is not None else None,
             "workloads": [workload_manifest(row) for row in rows.order_by("name")],
         }
+
+
+def is_whole(row: Workload) -> bool:
+    """Whether the workload is one of Kueue's too, which makes that of a group once all of its pods are there, and keeps
+    none that was deleted."""
+    if row.deletion_requested_at is not None and row.status == WorkloadStatus.FINISHED:
+        return False
+    reasons = {each["reason"] for each in row.conditions if each["status"] == "True"}
+    return PendingReason.POD_GROUP_INCOMPLETE not in reasons
 
 
 def _configuration(config: Mapping[str, Any]) -> JsonObject:

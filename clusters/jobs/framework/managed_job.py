@@ -26,8 +26,9 @@ from clusters.jobs.framework.pod_sets import same_pods
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.framework.workloads import mark_with_uid, name_for, new_workload
 from queues.manifests import kueue_keys as keys
+from scheduling.lifecycle.conditions import OWNER_IS_GONE
 
-_ORPHANED = ("OwnerNotFound", "The workload's owner no longer exists")
+_ORPHANED = ("OwnerNotFound", OWNER_IS_GONE)
 
 
 class ManagedJob:

@@ -246,7 +246,11 @@ class ManagedPod(ManagedJob):
         if len(infos) != 1:
             raise CannotStart(f"invalid podset infos: expecting 1 pod set got {len(infos)}")
         if is_gated(self.object):
-            start_pod(self.object, infos[0], self.store)
+            self.start_one(self.object, infos[0])
+
+    def start_one(self, pod: JsonObject, info: PodSetInfo) -> None:
+        """Let the pod be scheduled. Raises CannotStart."""
+        start_pod(pod, info, self.store)
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
         stop_pods([self.object], workload, reason, message, self.context, self.store)

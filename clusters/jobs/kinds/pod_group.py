@@ -277,11 +277,15 @@ class PodGroup(ManagedJob):
             try:
                 if role not in by_role:
                     raise CannotStart(f"invalid podset infos: podSetInfo with the name '{role}' is not found")
-                start_pod(pod, by_role[role], self.store)
+                self.start_one(pod, by_role[role])
             except CannotStart as conflict:
                 failure = failure or conflict
         if failure is not None:
             raise failure
+
+    def start_one(self, pod: JsonObject, info: PodSetInfo) -> None:
+        """Let one of the pods be scheduled. Raises CannotStart."""
+        start_pod(pod, info, self.store)
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
         stop_pods(self.pods, workload, reason, message, self.context, self.store)

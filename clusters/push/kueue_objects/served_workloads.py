@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 _BATCH: Final = 500
 _STATUS_SECONDS: Final = 1.0
+"""One status a second for each object. What starts or stops pods is told before they do, as Kueue does."""
 _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 _CHANGED: Final = """
     SELECT workload.namespace, workload.name FROM queues_workload AS workload
@@ -45,7 +46,8 @@ _CHANGED: Final = """
     WHERE workload.cluster_id = %(cluster)s
         AND (served.id IS NULL AND workload.status <> 'Finished' OR served.row_version <> workload.xmin::text::bigint)
         AND (served.retry_at IS NULL OR served.retry_at <= %(now)s)
-        AND (served.status_told_at IS NULL OR served.status_told_at <= %(recent)s)
+        AND (served.status_told_at IS NULL OR served.status_told_at <= %(recent)s
+            OR workload.push_sequence > workload.pushed_sequence)
     ORDER BY workload.id
 """
 _ORPHANS: Final = """
@@ -267,7 +269,7 @@ def _resized(there: Sequence[JsonObject], wanted: Sequence[JsonObject]) -> Seque
 def _is_whole(row: WorkloadRow) -> bool:
     """Whether the workload may be seen: that of a group, as in Kueue, once all of its pods were there."""
     job = row.row.job
-    return job is None or job.kind != POD_GROUP or is_composed(row.row, job.manifest["spec"]["totalCount"])
+    return job is None or job.kind != POD_GROUP or is_composed(row.row)
 
 
 def _ends(row: WorkloadRow) -> bool:

@@ -19,7 +19,7 @@ from queues.manifests.pod_group import POD, POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
-from queues.services.pod_groups.life import compose, refresh_groups
+from queues.services.pod_groups.life import compose, is_followed, members_of, refresh_groups, wait_for_pods
 from queues.services.pod_groups.plans import GroupPlan, GroupPod
 from queues.services.submission import create_workloads
 from queues.services.workloads import raise_push
@@ -70,7 +70,7 @@ class _Store:
             manifest={}, found_in_cluster=self._found, suspended=True,
         )  # fmt: skip
         manifest = _group_manifest(plan)
-        if group.manifest != manifest:
+        if group.manifest != manifest and (fresh or not self._found):
             group.manifest = manifest
             group.save()
         applied: dict[int, Applied] = {}
@@ -79,11 +79,14 @@ class _Store:
             result = self._store_pod(pod, group)
             changed |= result.action is not Action.UNCHANGED
             applied[id(pod.submitted)] = result
+        followed = is_followed(group, members_of(group))
         if fresh:
             self._create_workload(group)
-        elif changed:
+            if followed:
+                wait_for_pods(group, self._now)
+        elif changed and not followed:
             self._change_workload()
-        if fresh or changed:
+        if (fresh or changed) and not followed:
             self._copy_keys(group)
             refresh_groups(self._cluster, [group.pk], actor=self._actor, now=self._now)
         return applied

@@ -6,7 +6,7 @@ sets are fixed: a pod that fails or is deleted is missed until another one of it
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
@@ -111,9 +111,43 @@ def excess_message(pod: str) -> str:
     return f"Pod {pod} exceeds the size of the group"
 
 
-def is_composed(workload: Workload, total_count: int) -> bool:
+def is_followed(group: Job, members: Iterable[Member]) -> bool:
+    """Whether others made the group and all of its pods: the watcher follows it by Kueue's controller."""
+    return group.found_in_cluster and all(member.row.found_in_cluster for member in members)
+
+
+def is_composed(workload: Workload) -> bool:
     """Whether all pods of its group existed once, so that its pod sets are those of the whole group."""
-    return sum(pod_set.count for pod_set in workload.pod_sets.all()) >= total_count
+    condition = _condition(workload, ConditionType.WAITING_FOR_REPLACEMENT_PODS)
+    return condition is None or condition["reason"] != PendingReason.POD_GROUP_INCOMPLETE
+
+
+def _condition(workload: Workload, type_: ConditionType) -> dict[str, Any] | None:
+    """The condition of that type, if it is True."""
+    found = (each for each in workload.conditions if each["type"] == type_ and each["status"] == "True")
+    return next(found, None)
+
+
+def wait_for_pods(group: Job, now: datetime) -> None:
+    """Have the new workload of a group that others make wait: the watcher composes it once all pods are there."""
+    workload = Workload.objects.select_for_update().get(job=group)
+    message = f"Pod group {group.name} is not complete"
+    set_condition(workload, ConditionStatus.TRUE, PendingReason.POD_GROUP_INCOMPLETE, message, now)
+
+
+def set_condition(workload: Workload, status: ConditionStatus, reason: str, message: str, now: datetime) -> bool:
+    """Set WaitingForReplacementPods of a locked row; whether its status or reason changed."""
+    type_ = ConditionType.WAITING_FOR_REPLACEMENT_PODS
+    others = [found for found in workload.conditions if found["type"] != type_]
+    before = next((found for found in workload.conditions if found["type"] == type_), None)
+    told = {"type": str(type_), "status": str(status), "reason": str(reason), "message": message}
+    same = before is not None and before["status"] == status
+    condition = {**told, "lastTransitionTime": before["lastTransitionTime"] if before and same else rfc3339(now)}
+    if before == condition:
+        return False
+    workload.conditions = [*others, condition]
+    workload.save(update_fields=["conditions", "updated_at"])
+    return not (same and before is not None and before["reason"] == condition["reason"])
 
 
 def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: datetime | None = None) -> None:
@@ -128,15 +162,11 @@ def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: d
         refresh_groups(cluster, changed, now=now)
 
 
-def forget_members(
-    cluster: Cluster, members: Collection[int], *, also_succeeded: bool = False, now: datetime | None = None
-) -> None:
-    """Remove these pods (by the keys of their rows), which no longer exist. One that succeeded still counts, unless
-    `also_succeeded`."""
+def forget_members(cluster: Cluster, members: Collection[int], *, now: datetime | None = None) -> None:
+    """Remove these pods (by the keys of their rows), which no longer exist. One that succeeded still counts."""
     with transaction.atomic():
         gone = Job.objects.filter(cluster=cluster, pk__in=list(members), group__isnull=False)
-        if not also_succeeded:
-            gone = gone.exclude(phase=MemberPhase.SUCCEEDED, deletion_requested_at=None)
+        gone = gone.exclude(phase=MemberPhase.SUCCEEDED, deletion_requested_at=None)
         groups = {row.group_id or 0 for row in gone.only("group_id")}
         gone.delete()
         refresh_groups(cluster, groups, now=now)
@@ -196,14 +226,19 @@ class _Refresh:
         self._serving = bool(spec.get("serving"))
 
     def run(self) -> None:
-        """Finish the group, or update its pod sets, surplus pods, missing pods and reclaimable pods."""
+        """Finish the group, or update its pod sets, surplus pods, missing pods and reclaimable pods.
+
+        The watcher does so for a group whose pods others made, by Kueue's controller.
+        """
+        if is_followed(self._group, self._members):
+            return
         ended = self._ended()
         if ended is not None:
             key = (self._workload.namespace, self._workload.name)
             record_finished(self._cluster, [key], *ended, actor=self._actor, now=self._now)
             self._push()  # its pods lose their finalizers
             return
-        if not is_composed(self._workload, self._total) or self._workload.quota_reserved_at is None:
+        if not self._has_all_places() or self._workload.quota_reserved_at is None:
             self._compose()
         self._remove_surplus()
         self._wait()
@@ -211,6 +246,10 @@ class _Refresh:
 
     def _present(self) -> list[Member]:
         return [member for member in members_of(self._group) if not member.is_replaced]
+
+    def _has_all_places(self) -> bool:
+        """Whether all pods of the group existed once."""
+        return sum(pod_set.count for pod_set in self._workload.pod_sets.all()) >= self._total
 
     def _push(self) -> None:
         raise_push(Workload.objects.filter(pk=self._workload.pk))
@@ -222,7 +261,7 @@ class _Refresh:
     def _ended(self) -> tuple[FinishedReason, str] | None:
         """Whether the group has ended: all pods succeeded, or no pod is active and one of them says not to wait."""
         if not self._members:
-            if self._condition(ConditionType.EVICTED) is None:
+            if _condition(self._workload, ConditionType.EVICTED) is None:
                 return FinishedReason.OWNER_NOT_FOUND, "The group has no pods left"
             return None
         succeeded = sum(member.row.phase == MemberPhase.SUCCEEDED for member in self._members)
@@ -238,7 +277,7 @@ class _Refresh:
         """Until all pods exist, the pod sets are those of the present pods; after that they are those of the whole
         group."""
         live = self._live()[: self._total]
-        composed = is_composed(self._workload, self._total)
+        composed = self._has_all_places()
         if not live or (composed and len(live) < self._total):
             return
         pod_sets = compose([member.job for member in live], live[0].group)
@@ -260,7 +299,7 @@ class _Refresh:
         earliest first. Before the group is complete no failed pod is kept."""
         failed = [member for member in self._members if member.row.phase == MemberPhase.FAILED]
         surplus: list[Member] = []
-        if is_composed(self._workload, self._total):
+        if self._has_all_places():
             failed = []
             places = {pod_set.name: pod_set.count for pod_set in self._workload.pod_sets.all()}
             for role in dict.fromkeys(member.role for member in self._members):
@@ -285,18 +324,17 @@ class _Refresh:
     def _wait(self) -> None:
         """Set WaitingForReplacementPods while pods are missing. The scheduler skips the workload meanwhile."""
         waiting = self._incomplete() or self._absent()
-        before = self._condition(ConditionType.WAITING_FOR_REPLACEMENT_PODS)
         if waiting is not None:
-            self._set_condition(ConditionStatus.TRUE, *waiting)
-            if before is None or before["reason"] != waiting[0]:
+            if set_condition(self._workload, ConditionStatus.TRUE, *waiting, self._now):
                 incomplete = waiting[0] == PendingReason.POD_GROUP_INCOMPLETE
                 event = "ErrWorkloadCompose" if incomplete else ConditionType.WAITING_FOR_REPLACEMENT_PODS
                 self._log(event, waiting[1], warning=True)
-        elif before is not None:
-            self._set_condition(ConditionStatus.FALSE, ReplacementPodsReason.PODS_READY, "No pods need replacement")
+        elif _condition(self._workload, ConditionType.WAITING_FOR_REPLACEMENT_PODS) is not None:
+            reason, message = ReplacementPodsReason.PODS_READY, "No pods need replacement"
+            set_condition(self._workload, ConditionStatus.FALSE, reason, message, self._now)
 
     def _incomplete(self) -> tuple[str, str] | None:
-        if is_composed(self._workload, self._total):
+        if self._has_all_places():
             return None
         there = f"{len(self._live())} of its {self._total} pods are there"
         return PendingReason.POD_GROUP_INCOMPLETE, f"Pod group {self._group.name} is not complete: {there}"
@@ -309,7 +347,7 @@ class _Refresh:
         absent = places - len(self._live())
         if absent <= 0:
             return None
-        evicted = self._condition(ConditionType.EVICTED)
+        evicted = _condition(self._workload, ConditionType.EVICTED)
         if evicted is not None:
             return evicted["reason"], evicted["message"]
         return ReplacementPodsReason.PODS_FAILED, "Some Failed pods need replacement"
@@ -322,26 +360,6 @@ class _Refresh:
         for role, count in done.items():
             rows = PodSet.objects.filter(workload=self._workload, name=role, count__gte=count)
             rows.filter(reclaimable_count__lt=count).update(reclaimable_count=count)
-
-    def _condition(self, type_: ConditionType) -> dict[str, Any] | None:
-        """The condition of that type, if it is True."""
-        return next(
-            (found for found in self._workload.conditions if found["type"] == type_ and found["status"] == "True"),
-            None,
-        )
-
-    def _set_condition(self, status: ConditionStatus, reason: str, message: str) -> None:
-        type_ = ConditionType.WAITING_FOR_REPLACEMENT_PODS
-        since = rfc3339(self._now)
-        others = [found for found in self._workload.conditions if found["type"] != type_]
-        before = next((found for found in self._workload.conditions if found["type"] == type_), None)
-        told = {"type": str(type_), "status": str(status), "reason": str(reason), "message": message}
-        if before is not None and before["status"] == status:
-            since = before["lastTransitionTime"]
-        condition = {**told, "lastTransitionTime": since}
-        if before != condition:
-            self._workload.conditions = [*others, condition]
-            self._workload.save(update_fields=["conditions", "updated_at"])
 
     def _log(self, reason: str, message: str, *, warning: bool = False) -> None:
         log_event(self._workload, reason, message, actor=self._actor, now=self._now, warning=warning)

@@ -16,7 +16,7 @@ from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember
 from queues.manifests.workload import MAX_POD_SETS
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Job, Workload
-from queues.services.pod_groups.life import Member, compose, members_of
+from queues.services.pod_groups.life import Member, compose, is_followed, members_of
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import MistakeReason
@@ -155,6 +155,8 @@ class _Checks:
             plan.pods[0].refuse(path, plan.name, rule, "Use another name for the group.", MistakeReason.IN_USE)
         if plan.group is not None and not self._group_is_open(plan.group):
             return
+        if self._found and (plan.group is None or is_followed(plan.group, plan.members)):
+            return  # the watcher composes their workload by Kueue's controller, which waits for pods that fit
         self._check_facts()
         if not self._holds:
             self._check_copied_keys()

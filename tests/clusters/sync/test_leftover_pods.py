@@ -38,7 +38,7 @@ def test_a_job_that_is_gone_frees_nothing_before_its_pods_are_gone(system: Syste
     system.engine.run()
     assert (system.workload().status, system.workload().ending) == (
         "Admitted",
-        {"reason": "OwnerNotFound", "message": "The job is no longer in the cluster", "actor": "watcher"},
+        {"reason": "OwnerNotFound", "message": "The workload's owner no longer exists", "actor": "watcher"},
     )
     assert DeviceAllocation.objects.get().source == "decided"
     for _ in range(20):

@@ -201,11 +201,13 @@ class TestFoundPods:
         turns(found)
         (live,) = found.pods()
         assert (live["status"]["phase"], live["spec"].get("schedulingGates", [])) == ("Running", [])
-        assert live["metadata"].get("finalizers", []) == []
+        assert live["metadata"].get("finalizers", []) == [KEPT], "as in Kueue, until it has ended"
         (held,) = DeviceAllocation.objects.select_related("node")
         assert live["spec"]["nodeName"] == held.node.name
         turns(found, 2, 60)
         assert found.workload().reason == "Succeeded"
+        (live,) = found.pods()
+        assert live["metadata"].get("finalizers", []) == []
 
     def test_only_gated_pods_with_a_queue_are_taken(self, found: System) -> None:
         plain = pod("plain", schedulingGates=_GATES)
@@ -279,7 +281,7 @@ class TestFoundPods:
         found.client.create(PODS, found_pod("a"))
         turns(found)
         found.client.delete(PODS, "team", "a")
-        found.advance(5)
+        turns(found, 2)
         found.client.create(PODS, found_pod("a", mib=2000))
         turns(found)
         assert set(Workload.objects.values_list("status", flat=True)) == {"Finished", "Admitted"}
@@ -429,11 +431,11 @@ class TestFoundGroup:
         assert found.pods() == []
         assert (found.workload().status, found.workload().reason) == ("Finished", "OwnerNotFound")
 
-    def test_it_follows_to_another_queue_when_all_its_pods_name_it(self, found: System) -> None:
+    def test_it_follows_its_first_pod_to_another_queue(self, found: System) -> None:
         for name in ("a", "b"):
             found.client.create(PODS, found_pod(name, group="ring", total=2, mib=90_000))
         turns(found, 2)
-        for name, queue in (("a", "queue"), ("b", "other")):
+        for name, queue in (("b", "queue"), ("a", "other")):
             labels = {f"{KUEUE}/queue-name": "other"}
             found.client.patch(PODS, "team", name, {"metadata": {"labels": labels}})
             found.watcher.resync()

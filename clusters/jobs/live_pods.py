@@ -1,0 +1,255 @@
+"""Plain pods of a cluster that lives, as the controller's pass sees them: alone, or the pods of a group.
+
+The push carries out the changes that a pass makes to the pods. The watcher stores in rows how they end.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from clusters.client import JsonObject
+from clusters.jobs.framework import conditions as state
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.controller import reconcile
+from clusters.jobs.framework.errors import JobError, PendingJob
+from clusters.jobs.framework.manifest import mapping_at, name_of, namespace_of, set_annotation
+from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
+from clusters.jobs.framework.store import ObjectStore
+from clusters.jobs.kinds.pod import TERMINATION_TARGET, ManagedPod, Pod, group_name_of, is_gated
+from clusters.jobs.kinds.pod_group import PodGroup
+from clusters.jobs.objects import PLACEMENT_GATE
+from clusters.jobs.owned_keys import owned_keys
+from queues.manifests import kueue_keys as keys
+
+_MAX_PASSES: Final = 8
+"""A pass ends with the first condition that it changes, and there are few conditions."""
+
+Place = Callable[[JsonObject, PodSetInfo], None]
+"""Adds nodes and our labels to the additions of an admission to one pod."""
+
+
+@dataclass(slots=True)
+class PodChanges:
+    """The changes that passes make to plain pods.
+
+    * patched: pods before and after the change.
+    * deleted: pods before the change and as they are when they are deleted.
+    * cannot_start: why the workload's admission can't be merged into a pod; empty if it can.
+    * failure: why a pass ended early.
+    """
+
+    patched: list[tuple[JsonObject, JsonObject]] = field(default_factory=list)
+    deleted: list[tuple[JsonObject, JsonObject]] = field(default_factory=list)
+    cannot_start: str = ""
+    failure: str = ""
+
+
+class _PodStore(ObjectStore):
+    """A store that remembers the pods that were deleted, as they were then."""
+
+    def __init__(self, objects: Sequence[JsonObject]) -> None:
+        super().__init__(objects)
+        self.deleted: dict[str, JsonObject] = {}
+
+    def delete(self, obj: JsonObject, now: str) -> None:
+        found = self.get(obj["kind"], namespace_of(obj), name_of(obj))
+        if found is not None:
+            self.deleted.setdefault(name_of(obj), found)
+        super().delete(obj, now)
+
+
+class LivePod(ManagedPod):
+    """A pod that is a workload by itself."""
+
+    place: Place
+
+    def is_skipped(self) -> bool:
+        return False  # its row says that it is managed, whether or not Kueue's webhook has seen it
+
+    def is_equivalent(self, workload: JsonObject) -> bool:
+        return True  # a pod's spec can't change, and its row was read from it
+
+    def start_one(self, pod: JsonObject, info: PodSetInfo) -> None:
+        if not _waits_for_place(pod, info, self.place, self.store):
+            super().start_one(pod, _placed(pod, info, self.place))
+
+    def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
+        super().stop(workload, reason, message)
+        _give_back([self.object], self.store)
+
+
+class SeenPodGroup(PodGroup):
+    """Pods that are one workload together, whose workload the watcher follows."""
+
+    why = ""
+    """Why the pods are no group yet."""
+
+    def is_skipped(self) -> bool:
+        return False
+
+    def is_active(self) -> bool:
+        # The push says of an evicted workload when its pods have stopped.
+        return not self.workloads() and super().is_active()
+
+    def new_workload(self) -> JsonObject:
+        try:
+            return super().new_workload()
+        except (JobError, PendingJob) as reason:
+            self.why = str(reason)
+            raise
+
+
+class LivePodGroup(SeenPodGroup):
+    """Pods that are one workload together, which the push starts and stops."""
+
+    place: Place
+
+    def find_match(self) -> tuple[JsonObject | None, list[JsonObject]]:
+        match, others = super().find_match()
+        if match is None and others:
+            raise PendingJob("its pods are not those of its workload yet")
+        return match, others
+
+    def start_one(self, pod: JsonObject, info: PodSetInfo) -> None:
+        if not _waits_for_place(pod, info, self.place, self.store):
+            super().start_one(pod, _placed(pod, info, self.place))
+
+    def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
+        super().stop(workload, reason, message)
+        _give_back(self.pods, self.store)
+
+
+def look_at_pods(
+    pods: Sequence[JsonObject], roles: Sequence[str], workload: JsonObject | None, context: JobContext, place: Place
+) -> PodChanges:
+    """Run passes over the pods of a workload until they change nothing more.
+
+    `roles` are those of the pods in their group, "" for a pod that is alone. `workload` is None for a group that is not
+    complete yet.
+    """
+    shown = [_with_role(pod, role) for pod, role in zip(pods, roles, strict=True)]
+    store = _PodStore([*shown, *([workload] if workload is not None else [])])
+    failure = ""
+    for _ in range(_MAX_PASSES):
+        before = store.writes
+        try:
+            reconcile(_live(shown[0], context, store, place))
+        except JobError as error:
+            failure = str(error)
+            break
+        if store.writes == before:
+            break
+    changes = _changes(shown, store, failure)
+    if workload is not None and not state.is_finished(workload):
+        found = store.get("Workload", namespace_of(workload), name_of(workload)) or workload
+        finished = state.condition_of(found, state.FINISHED) or {}
+        if finished.get("reason") == "FailedToStart":
+            changes.cannot_start = str(finished.get("message") or "")
+    return changes
+
+
+def look_at_group(
+    pods: Sequence[JsonObject], roles: Mapping[str, str], workload: JsonObject | None, context: JobContext
+) -> tuple[JsonObject | None, str, set[str], bool]:
+    """Run passes over the pods of a group until they change nothing more.
+
+    `roles` are those of the pods by name, as far as rows say. Returns the workload as it is to be, None if the group
+    has none; why it has none; the pods for which the group has no place; and whether any pod is to change.
+    """
+    shown = sorted((_with_role(pod, roles.get(name_of(pod), "")) for pod in pods), key=name_of)
+    store = _PodStore([*shown, *([workload] if workload is not None else [])])
+    namespace, name = namespace_of(shown[0]), group_name_of(shown[0])
+    why = ""
+    for _ in range(_MAX_PASSES):
+        before = store.writes
+        group = SeenPodGroup(namespace, name, context, store)
+        try:
+            reconcile(group)
+        except JobError as error:
+            why = str(error)
+            break
+        why = group.why
+        if store.writes == before:
+            break
+    acts = bool(store.deleted) or any(store.get(Pod.kind, namespace, name_of(pod)) != pod for pod in shown)
+    surplus = {name for name, pod in store.deleted.items() if state.condition_of(pod, TERMINATION_TARGET) is None}
+    return store.get("Workload", namespace, name), why, surplus, acts
+
+
+def _live(pod: JsonObject, context: JobContext, store: ObjectStore, place: Place) -> LivePod | LivePodGroup:
+    group = group_name_of(pod)
+    live: LivePod | LivePodGroup
+    if group:
+        live = LivePodGroup(namespace_of(pod), group, context, store)
+    else:
+        live = LivePod(Pod(), namespace_of(pod), name_of(pod), context, store)
+    live.place = place
+    return live
+
+
+def _with_role(pod: JsonObject, role: str) -> JsonObject:
+    """The pod with the role that its row says, if no webhook has noted one."""
+    shown = copy.deepcopy(pod)
+    if role and keys.ROLE_HASH not in (pod["metadata"].get("annotations") or {}):
+        set_annotation(shown, keys.ROLE_HASH, role)
+    return shown
+
+
+def _changes(shown: Sequence[JsonObject], store: _PodStore, failure: str) -> PodChanges:
+    changes = PodChanges(failure=failure)
+    for pod in shown:
+        deleted = store.deleted.get(name_of(pod))
+        left = store.get(Pod.kind, namespace_of(pod), name_of(pod))
+        if deleted is not None and not pod["metadata"].get("deletionTimestamp"):
+            released = _without_finalizer(deleted) if left is None or not _has_finalizer(left) else deleted
+            changes.deleted.append((pod, released))
+        elif left is not None and left != pod:
+            changes.patched.append((pod, left))
+        elif left is None and deleted is None:  # its finalizer was the last
+            changes.patched.append((pod, _without_finalizer(pod)))
+    return changes
+
+
+def _has_finalizer(pod: JsonObject) -> bool:
+    return keys.MANAGED in (pod["metadata"].get("finalizers") or ())
+
+
+def _without_finalizer(pod: JsonObject) -> JsonObject:
+    released = copy.deepcopy(pod)
+    if _has_finalizer(pod):
+        released["metadata"]["finalizers"] = [each for each in pod["metadata"]["finalizers"] if each != keys.MANAGED]
+    return released
+
+
+def _placed(pod: JsonObject, info: PodSetInfo, place: Place) -> PodSetInfo:
+    placed = copy.deepcopy(info)
+    place(pod, placed)
+    return placed
+
+
+def _waits_for_place(pod: JsonObject, info: PodSetInfo, place: Place, store: ObjectStore) -> bool:
+    """Label a pod whose node and devices we choose, which keeps its gates until then; whether it is one."""
+    placed = _placed(pod, info, place)
+    if not any(gate["name"] == PLACEMENT_GATE for gate in placed.scheduling_gates):
+        return False
+    labels = PodSetInfo(info.name, info.count, dict(placed.annotations), dict(placed.labels))
+    merge_into_template(pod, labels)
+    store.write(pod)
+    return True
+
+
+def _give_back(pods: Sequence[JsonObject], store: ObjectStore) -> None:
+    """Let pods that have not run wait as they did before: with HAMi's annotations they would count as users of
+    devices."""
+    for pod in pods:
+        left = store.get(Pod.kind, namespace_of(pod), name_of(pod))
+        owned = owned_keys(pod["metadata"]) if left is not None and is_gated(pod) else {}
+        for part, names in owned.items():
+            held = mapping_at(left or pod, "metadata", part)
+            for name in names:
+                held.pop(name, None)
+        if owned and left is not None:
+            store.write(left)
