@@ -33,7 +33,7 @@ def _cycles(world: World, now: float, *, limit_idle: bool) -> Iterator[CycleResu
         result = world.run_cycle(now)
         yield result
         yield from _said(world)
-        if result.decided:
+        if result.decided or result.read:
             idle = 0
         elif not result.progressed:
             return

@@ -13,8 +13,9 @@ tree; the next cycle moves the workloads of that tree back to their queues (Kueu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from scheduling.advice.explanation import Explanation, explain
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
@@ -107,7 +108,7 @@ class World:
             self._state.set_vendors(vendors)
             self._state.dirty_queues.update(self._state.cluster_queues)
             for namespace in {quota.namespace for quota in self._state.fleet.quotas.quotas}:
-                self._read_again(self._in_namespace(namespace))  # it may limit other resources now
+                self._records.outdate(self._in_namespace(namespace), requests=True)  # it may limit other resources now
 
     def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
         """Replace the policies that choose nodes and devices for pods without a policy of their own. `fgd` and
@@ -131,6 +132,7 @@ class World:
         """Return the fewest moves of running pods that free the devices for a pending workload
         (`scheduling.advice.moves`)."""
         self._hierarchy.rebuild()
+        self._records.update(key)
         return advise_moves(self._state, key, self._parts.nominate)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
@@ -168,28 +170,29 @@ class World:
         self._state.wake_waiting_for_devices()
         self._state.clear_pauses(waiting)
         if self._state.fleet.quotas.limits(namespace) is not limited:
-            self._read_again(self._in_namespace(namespace))  # scheduling hashes depend on whether there is a quota
+            # Scheduling hashes depend on whether there is a quota.
+            self._records.outdate(self._in_namespace(namespace), requests=True)
 
     def set_limit_range(self, limit_range: LimitRange) -> None:
         """Add or replace a LimitRange. Pending workloads of its namespace get new requests and may be tried again;
         those that hold quota keep it."""
         if self._state.pod_defaults.set_limit_range(limit_range):
-            self._read_again(self._in_namespace(limit_range.namespace))
+            self._records.outdate(self._in_namespace(limit_range.namespace), requests=True)
 
     def delete_limit_range(self, key: str) -> None:
         """Delete the LimitRange `namespace/name`."""
         namespace, _, name = key.partition("/")
         if self._state.pod_defaults.delete_limit_range(namespace, name):
-            self._read_again(self._in_namespace(namespace))
+            self._records.outdate(self._in_namespace(namespace), requests=True)
 
     def set_runtime_class(self, runtime_class: RuntimeClass) -> None:
         """Add or replace a RuntimeClass. Pending workloads that name it get new requests with its overhead."""
         if self._state.pod_defaults.set_runtime_class(runtime_class):
-            self._read_again(self._running_under(runtime_class.name))
+            self._records.outdate(self._running_under(runtime_class.name), requests=True)
 
     def delete_runtime_class(self, name: str) -> None:
         if self._state.pod_defaults.delete_runtime_class(name):
-            self._read_again(self._running_under(name))
+            self._records.outdate(self._running_under(name), requests=True)
 
     def set_device_objects(self, objects: DeviceObjects) -> None:
         """Replace the device classes, published devices and claim templates. Workloads with claims get new requests;
@@ -214,24 +217,17 @@ class World:
         info = self._state.workloads.get(key)
         return info.claim_refusal if info is not None else None
 
-    def _in_namespace(self, namespace: str) -> list[WorkloadInfo]:
-        state, prefix = self._state, f"{namespace}/"
-        queues = [keys for queue, keys in state.by_local_queue.items() if queue.startswith(prefix)]
-        return [state.workloads[key] for keys in queues for key in keys]
+    def _in_namespace(self, namespace: str) -> Iterator[str]:
+        prefix = f"{namespace}/"
+        queues = [keys for queue, keys in self._state.by_local_queue.items() if queue.startswith(prefix)]
+        return chain.from_iterable(queues)
 
-    def _running_under(self, runtime_class: str) -> list[WorkloadInfo]:
+    def _running_under(self, runtime_class: str) -> list[str]:
         return [
-            info
+            info.key
             for info in self._state.workloads.values()
             if any(names_runtime_class(pod_set, runtime_class) for pod_set in info.workload.pod_sets)
         ]
-
-    def _read_again(self, workloads: Iterable[WorkloadInfo]) -> None:
-        """Compute the requests of pending workloads again, and wake them."""
-        for before in workloads:
-            if before.queue_state is not QueueState.RESERVING and not before.workload.holds_quota:
-                self._state.clear_pauses((before.cluster_queue,))
-                self._records.exchange(before, self._records.new(before.current()))
 
     def set_resource_flavor(self, flavor: ResourceFlavor) -> None:
         """Add or replace a flavor."""
@@ -309,10 +305,14 @@ class World:
         self._hierarchy.queue_changed(cluster_queue.name)
         if not is_new:
             return
-        self._track_again(*self._tracker.stranded)
+        for key in list(self._tracker.stranded):
+            info = state.workloads[key]
+            self._tracker.untrack(info)
+            info.current()
+            self._tracker.track(info)
         for queue in state.local_queues.values():
             if queue.cluster_queue == cluster_queue.name:
-                self._track_again(*state.by_local_queue.get(queue.key, ()), only_waiting=True)
+                self._records.outdate(state.by_local_queue.get(queue.key, ()), requests=False)
 
     def delete_cluster_queue(self, name: str) -> None:
         """Delete a ClusterQueue and its queue. Its workloads then belong to no queue."""
@@ -337,7 +337,7 @@ class World:
         if before != local_queue:
             if self._state.history is not None:
                 self._state.history.set_local_queue(local_queue)
-            self._track_again(*self._state.by_local_queue.get(local_queue.key, ()), only_waiting=True)
+            self._records.outdate(self._state.by_local_queue.get(local_queue.key, ()), requests=False)
             self._state.clear_pauses((local_queue.cluster_queue,))
 
     def delete_local_queue(self, key: str) -> None:
@@ -345,17 +345,7 @@ class World:
         if self._state.local_queues.pop(key, None) is not None:
             if self._state.history is not None:
                 self._state.history.delete_local_queue(key)
-            self._track_again(*self._state.by_local_queue.get(key, ()), only_waiting=True)
-
-    def _track_again(self, *keys: str, only_waiting: bool = False) -> None:
-        """Track workloads again, in the queue or usage that matches their new status."""
-        for key in keys:
-            info = self._state.workloads[key]
-            if info.queue_state is QueueState.RESERVING or (only_waiting and info.workload.holds_quota):
-                continue
-            self._tracker.untrack(info)
-            info.current()
-            self._tracker.track(info)
+            self._records.outdate(self._state.by_local_queue.get(key, ()), requests=False)
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
@@ -456,8 +446,12 @@ class World:
         self._records.count_waiting_claims()
 
     def has_active(self) -> bool:
-        """Return whether some active ClusterQueue has an active workload, and so a next cycle would have a head."""
+        """Return whether a next cycle would have a head, as some active ClusterQueue has an active workload; or whether
+        it would read workloads again."""
         self._refresh()
+        self._records.read_outdated()
+        if self._state.outdated:
+            return True
         if any(waiting.is_due(self._state.now) for waiting in self._state.second_pass.values()):
             return True
         return not self._parts.is_blocked() and next(self._state.ready_queues(), None) is not None
@@ -472,11 +466,12 @@ class World:
         `scheduling.cycle.cycle`."""
         self._state.advance(now)
         self._refresh()
+        read = self._records.read_outdated()
         result = self._parts.run_cycle()
         for decision in result.preemptions:
             self._state.preemption_loops.note(decision.workload, decision.preemptor)
         self._preemption_skips.update(result.preemption_skips)
-        return result
+        return replace(result, read=read) if read else result
 
     def preemption_skips(self) -> dict[str, int]:
         """Map each ClusterQueue to the number of preemptions that its last cycle with a skip has skipped (Kueue's
@@ -616,4 +611,5 @@ class World:
     def explain(self, key: str) -> Explanation:
         """Explain as data why a workload waits. Raises KeyError for an unknown workload."""
         self._refresh()
+        self._records.update(key)
         return explain(self._state, self._parts, key)

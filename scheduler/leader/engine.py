@@ -287,7 +287,7 @@ class Engine:
         had_a_cycle = False
         for result in run_until_idle(self.world, now):
             builder.record(result, time.perf_counter() - started)
-            had_a_cycle = had_a_cycle or result.heads > 0
+            had_a_cycle = had_a_cycle or result.heads > 0 or result.read > 0
             if self._cycle_limit is not None and builder.cycles >= self._cycle_limit:
                 return
             # Writing reasons to a flood of workloads must not delay the next cycle from batch to batch.

@@ -84,6 +84,7 @@ class RowIndex:
         self.devices: dict[tuple[str, str], StoredDevice] = {}
         self.due: dict[str, None] = {}
         """Workloads whose row changed since the last saved batch, so that a step may be due."""
+        self._everyone_is_due = False
         self._queue_problems: dict[str, str] = {}
         """Why ClusterQueues are inactive, apart from their stop policy."""
         self._next_slices: dict[str, str] = {}
@@ -100,6 +101,7 @@ class RowIndex:
         for kind in _KINDS:
             self._read(kind, workloads if kind == "workload" else None, now)
         self._queue_problems = self._world.queue_problems()
+        self._everyone_is_due = False
 
     def set_features(self, features: Features, now: float) -> None:
         """Count of each workload from now on what the feature gates let count. Known ones are read again."""
@@ -118,8 +120,9 @@ class RowIndex:
                 self._read(kind, noted, now)
         if not _CONFIGURATION.isdisjoint(changes.by_kind):
             before, self._queue_problems = self._queue_problems, self._world.queue_problems()
-            if before != self._queue_problems:
-                self.everyone_is_due()
+            self._everyone_is_due |= before != self._queue_problems
+        if self._everyone_is_due:
+            self.everyone_is_due()
 
     def _read(self, kind: str, noted: Mapping[int, str] | None, now: float) -> None:
         if kind == "workload":
@@ -141,7 +144,7 @@ class RowIndex:
             if kind == "localqueue":
                 self.local_queue_ids[found_object.key] = id_
         if kind == "namespace":
-            self.everyone_is_due()  # ClusterQueues select namespaces by their labels
+            self._everyone_is_due = True  # ClusterQueues select namespaces by their labels
 
     def _plain(self, kind: str) -> tuple[Callable[[Any], None], Callable[[str], None]]:
         world = self._world
@@ -162,26 +165,27 @@ class RowIndex:
     def _set_local_queue(self, local_queue: LocalQueue) -> None:
         self.local_queues[local_queue.key] = local_queue
         self._world.set_local_queue(local_queue)
-        self.everyone_is_due()
+        self._everyone_is_due = True
 
     def _delete_local_queue(self, key: str) -> None:
         self.local_queues.pop(key, None)
         self.local_queue_ids.pop(key, None)
         self._world.delete_local_queue(key)
-        self.everyone_is_due()
+        self._everyone_is_due = True
 
     def _set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
         self.cluster_queues[cluster_queue.name] = cluster_queue
         self._world.set_cluster_queue(cluster_queue)
-        self.everyone_is_due()
+        self._everyone_is_due = True
 
     def _delete_cluster_queue(self, name: str) -> None:
         self.cluster_queues.pop(name, None)
         self._world.delete_cluster_queue(name)
-        self.everyone_is_due()
+        self._everyone_is_due = True
 
     def everyone_is_due(self) -> None:
         """A queue was stopped, deleted or restarted, so every workload may have a step due."""
+        self._everyone_is_due = False
         self.due.update(dict.fromkeys(self.workloads))
 
     def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
@@ -199,7 +203,7 @@ class RowIndex:
                 self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
             self._world.set_node(node)
         if self.devices and not had_devices:
-            self.everyone_is_due()  # workloads admitted on quota alone may need devices now
+            self._everyone_is_due = True  # workloads admitted on quota alone may need devices now
 
     def _read_device_objects(self, kinds: Collection[str]) -> None:
         """All of a kind: what one says of a device depends on the others."""
@@ -215,7 +219,7 @@ class RowIndex:
             now.add((row.name, ""))
         self.draining = (self.draining - before) | now
         if now - before:
-            self.everyone_is_due()
+            self._everyone_is_due = True
 
     def _forget_node(self, name: str) -> None:
         self._forget_devices(name)

@@ -120,6 +120,9 @@ class Cycle:
         state = self._state
         heads = []
         for cq in state.ready_queues():
+            head = cq.queue.head
+            if head is not None and head.key in state.outdated:
+                continue
             state.journal.note_once(cq)
             info = cq.queue.pop()
             if info is not None:

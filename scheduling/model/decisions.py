@@ -99,8 +99,9 @@ class CycleResult:
     """The decisions of one cycle, each list in the order in which they were made.
 
     `outcomes` holds only workloads whose reason or message changed. `progressed`: the cycle admitted, preempted,
-    evicted or moved a workload, so that another cycle makes sense. `preemption_skips`: ClusterQueue -> the number of
-    preemptions that were skipped because earlier entries of the cycle had taken their victims or quota.
+    evicted or moved a workload, so that another cycle makes sense. `read`: how many waiting workloads were read again
+    before it. `preemption_skips`: ClusterQueue -> the number of preemptions that were skipped because earlier entries
+    of the cycle had taken their victims or quota.
     """
 
     cycle: int
@@ -113,6 +114,7 @@ class CycleResult:
     replacements: tuple[ReplaceNode, ...] = ()
     second_pass_failures: tuple[SecondPassFailed, ...] = ()
     preemption_skips: Mapping[str, int] = field(default_factory=dict)
+    read: int = 0
 
     @property
     def decided(self) -> bool:

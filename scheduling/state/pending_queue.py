@@ -204,6 +204,12 @@ class PendingQueue:
             self.sticky = ""
         info.queue_state = QueueState.NOWHERE
 
+    @property
+    def head(self) -> WorkloadInfo | None:
+        """The head; None when no workload is active."""
+        item = self._first()
+        return None if item is None else item[2]
+
     def pop(self) -> WorkloadInfo | None:
         """Remove and return the head; None when no workload is active."""
         item = self._first()

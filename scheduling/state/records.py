@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 from scheduling.devices.claims.charges import ClaimsNotCounted
@@ -16,6 +19,8 @@ _MAX_UNUSED_KINDS: Final = 64
 """How many kinds of devices are counted on the nodes although no known workload asks for them."""
 _MAX_TRIED: Final = 16
 """How many workloads of a namespace are tried at a time after one asked for too many kinds of devices."""
+_MAX_READ_AT_ONCE: Final = 100
+"""How many waiting workloads a cycle reads again after a change of a namespace or queue that concerns more of them."""
 
 
 class WorkloadRecords:
@@ -54,6 +59,49 @@ class WorkloadRecords:
         self._tracker.track(info)
         if sticky and cq is not None and info.cluster_queue == cq.name and info.queue_state is not QueueState.RESERVING:
             cq.queue.sticky = info.key
+
+    # -- outdated ones -------------------------------------------------------------------------------------------------
+
+    def outdate(self, keys: Iterable[str], *, requests: bool) -> None:
+        """Have waiting workloads read again: some in each cycle, in their order, and each before it is decided.
+        Workloads with quota keep it."""
+        found = sorted(map(self._state.workloads.__getitem__, keys), key=attrgetter("order"))
+        outdated = dict.fromkeys(map(attrgetter("key"), found), requests)
+        if not requests:
+            outdated |= {key: True for key, value in self._state.outdated.items() if value and key in outdated}
+        self._state.outdated |= outdated
+
+    def read_outdated(self) -> int:
+        """Read some outdated workloads again, the heads of queues first; how many."""
+        outdated = self._state.outdated
+        if not outdated:
+            return 0
+        before = len(outdated)
+        for cq in self._state.ready_queues():
+            while (head := cq.queue.head) is not None and head.key in outdated:
+                if before - len(outdated) >= _MAX_READ_AT_ONCE:
+                    return before - len(outdated)
+                self.update(head.key)
+        for key in list(islice(outdated, _MAX_READ_AT_ONCE - (before - len(outdated)))):
+            self.update(key)
+        return before - len(outdated)
+
+    def update(self, key: str) -> None:
+        """Read a workload again if it is outdated, and wake it."""
+        state = self._state
+        requests = state.outdated.pop(key, None)
+        if requests is None:
+            return
+        info = state.workloads.get(key)
+        if info is None or info.queue_state is QueueState.RESERVING or info.workload.holds_quota:
+            return
+        if requests:
+            state.clear_pauses((info.cluster_queue,))
+            self.exchange(info, self.new(info.current()))
+        else:
+            self._tracker.untrack(info)
+            info.current()
+            self._tracker.track(info)
 
     # -- claims --------------------------------------------------------------------------------------------------------
 

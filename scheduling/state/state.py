@@ -75,6 +75,9 @@ class State:
         self.claims = ClaimRules(DeviceObjects(), configuration, self.evaluations)
         self.claim_users: dict[str, None] = {}
         """The workloads whose pods claim devices of drivers."""
+        self.outdated: dict[str, bool] = {}
+        """Workloads to read again before they are decided, if they still wait; whether their requests are to be
+        computed again too. Some may be known no more."""
         self._reported: dict[str, Node] = {}
         """Nodes without the devices that drivers publish for claims."""
         self.has_devices = False
@@ -123,6 +126,7 @@ class State:
             dict(self.second_pass),
             dict(self.out_of_cycle_outcomes),
             dict(self.wake_at),
+            dict(self.outdated),
         )
 
     def restore(self, values: tuple[Any, ...]) -> None:
@@ -131,6 +135,7 @@ class State:
         self.waiting_for_devices, self.second_pass, self.out_of_cycle_outcomes = values[4:7]
         self.wake_at.clear()
         self.wake_at.update(values[7])
+        self.outdated = values[8]
 
     # -- configuration -------------------------------------------------------------------------------------------------
 

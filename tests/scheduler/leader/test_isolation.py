@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Self
 
 import pytest
@@ -13,7 +14,7 @@ from django.utils import timezone
 
 from accounts.models import Cluster, Namespace
 from queues.api.workload_input import read_workload
-from queues.models import LocalQueue, Workload
+from queues.models import LimitRange, LocalQueue, Workload
 from queues.services.submission import create_workloads
 from queues.services.workloads import hold, record_finished, release
 from scheduler.leader.engine import Engine
@@ -113,6 +114,49 @@ def test_what_a_workload_costs_does_not_grow_with_the_flood_of_another_tenant() 
     for (calls, rows), (more_calls, more_rows) in zip(beside_few, beside_many, strict=True):
         assert more_calls < 1.2 * calls
         assert more_rows <= rows + 5
+
+
+def change_limit_range(cpu: str) -> None:
+    item = {"type": "Container", "max": {"cpu": cpu}}
+    fields = {"created_at": timezone.now(), "limits": [item]}
+    cluster = Cluster.objects.get()
+    LimitRange.objects.update_or_create(cluster=cluster, namespace="team-a", name="sizes", defaults=fields)
+
+
+def change_local_queue(cpu: str) -> None:
+    LocalQueue.objects.filter(name="a").update(fair_sharing_weight=cpu)
+
+
+@pytest.mark.parametrize("change", [change_limit_range, change_local_queue])
+def test_what_a_workload_costs_beside_a_change_of_a_namespace_does_not_grow_with_those_that_wait_in_it(
+    change: Callable[[str], None],
+) -> None:
+    cluster = two_tenants()
+    later = time.time() + 600
+    engine = Engine(cluster, "test", clock=lambda: later, steady=lambda: 0.0)  # no frame and no housekeeping is due
+    submit(cluster, "a", [f"full-{number}" for number in range(5)], "100")
+    cost(cluster, engine, "before")
+    calls = []
+    for flood in (400, 1200):
+        submit(cluster, "a", [f"flood-{flood}-{number}" for number in range(flood)], "100")
+        settle(engine)
+        change(str(200 + flood))
+        calls.append(cost(cluster, engine, f"beside-{flood}").calls)
+        settle(engine)
+    assert calls[1] < 1.2 * calls[0]
+
+
+def test_an_edit_of_a_limit_range_reaches_the_last_workload() -> None:
+    cluster = two_tenants()
+    engine = Engine(cluster, "test")
+    change_limit_range("50")
+    submit(cluster, "a", [f"w-{number}" for number in range(404)], "100")
+    settle(engine)
+    assert Workload.objects.filter(reason="Misconfigured").count() == 404
+    change_limit_range("200")
+    settle(engine)
+    assert Workload.objects.filter(status="Admitted").count() == 4
+    assert Workload.objects.filter(reason="WaitingForQuota").count() == 400
 
 
 def test_batches_are_short_for_a_while_after_two_tenants_were_heard_of() -> None:
