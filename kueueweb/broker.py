@@ -1,8 +1,13 @@
 """Celery's way to Redis, where nothing that waits in Redis has to arrive: a tick a second makes up for it."""
 
-from typing import Any
+from typing import Any, Final, Self
 
+from celery.app import amqp
+from kombu import Connection
 from kombu.transport import redis
+
+MAX_PAUSE_SECONDS: Final = 4.0
+"""The longest pause between two tries to connect. kombu's grow to half a minute, in which no tick is heard."""
 
 
 class Channel(redis.Channel):
@@ -26,3 +31,19 @@ class Transport(redis.Transport):
     """Redis with such channels."""
 
     Channel = Channel
+
+
+class SteadyConnection(Connection):
+    """A connection that workers and beat try again every few seconds, however long its server has been away."""
+
+    def ensure_connection(self, *args: Any, **options: Any) -> Self:
+        """Connect, with short pauses between tries."""
+        super().ensure_connection(*args, **{"interval_max": MAX_PAUSE_SECONDS, **options})
+        return self
+
+
+class AMQP(amqp.AMQP):
+    """Celery's way to its broker, by such connections."""
+
+    Connection = SteadyConnection
+    BrokerConnection = SteadyConnection

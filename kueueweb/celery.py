@@ -22,7 +22,7 @@ TRANSPORT_ALIASES.update(redis="kueueweb.broker:Transport", rediss="kueueweb.bro
 # Tasks that run while the connection is lost continue on purpose.
 warnings.simplefilter("ignore", CPendingDeprecationWarning)
 
-app = Celery("kueueweb")
+app = Celery("kueueweb", amqp="kueueweb.broker:AMQP")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 # The current app is per thread: without a default one, a web thread would send to an app that has no broker.

@@ -204,6 +204,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "global_keyprefix": "kueueweb:celery:",
     "visibility_timeout": 300,  # seconds; longer than the longest task, or a task would be delivered twice
     "socket_connect_timeout": 2,
+    # A Redis that hangs closes nothing: without these a worker would wait for its answer for ever.
+    "socket_timeout": 5,
+    "health_check_interval": 5,
 }
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]

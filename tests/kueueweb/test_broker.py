@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
 from kombu import Connection
+from kombu.exceptions import OperationalError
 
-from kueueweb.broker import Channel
+from kueueweb.broker import MAX_PAUSE_SECONDS, Channel
 from kueueweb.celery import app
 
 
@@ -30,3 +32,31 @@ def test_an_acknowledgement_after_the_end_is_a_connection_s_error(gone: str) -> 
             channel.connection.client = None
         with pytest.raises(ConnectionError):
             channel._connparams()
+
+
+def test_a_server_that_was_away_for_long_is_tried_again_within_seconds() -> None:
+    """The pauses grew to half a minute, in which no scheduler heard a tick."""
+    pauses: list[float] = []
+
+    def note(error: Exception, pause: float) -> None:
+        pauses.append(pause)
+
+    connection = app.connection("redis://127.0.0.1:9/0")
+    with pytest.raises(OperationalError):
+        connection.ensure_connection(note, max_retries=3, interval_start=0, interval_step=3)
+    assert max(pauses) <= MAX_PAUSE_SECONDS
+
+
+def test_a_message_that_cannot_be_sent_is_refused_after_the_tries_of_its_sender() -> None:
+    connection = app.connection("redis://127.0.0.1:9/0")
+    policy = {"max_retries": 1, "interval_start": 0}
+    with connection.Producer(auto_declare=False) as producer, pytest.raises(OperationalError):
+        producer.publish({}, routing_key="push", retry=True, retry_policy=policy)
+
+
+def test_a_server_that_hangs_is_given_up() -> None:
+    """A stopped process takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = app.connection(f"redis://127.0.0.1:{server.getsockname()[1]}/0")
+        with pytest.raises(OperationalError):
+            connection.ensure_connection(max_retries=1, interval_start=0)
