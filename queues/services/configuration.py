@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Value
 from django.utils import timezone
 
@@ -190,15 +191,32 @@ def finish_deletions(cluster: Cluster) -> int:
     """Delete rows that wait for deletion and are no longer used; returns their number.
 
     The user of an object may itself be waiting, so this repeats until no row can be deleted. It costs one query where
-    none can.
+    none waits, and two where none can be deleted.
     """
     gone = 0
-    while kinds := _with_unused(cluster):
+    while _any_waits(cluster) and (kinds := _with_unused(cluster)):
         removed = _remove_unused(cluster, kinds)
         if not removed:
             break  # another process was first, or something uses them again
         gone += removed
     return gone
+
+
+def _any_waits(cluster: Cluster) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(_waiting_rows(), {"cluster": cluster.pk})
+        return bool(cursor.fetchone()[0])
+
+
+@cache
+def _waiting_rows() -> str:
+    """Whether any row of a cluster waits. The leader asks every two seconds: composing and planning the query of the
+    unused rows took a quarter of its time at rest."""
+    tables = (kind.model._meta.db_table for kind in KINDS.values())
+    waiting = (
+        f"SELECT FROM {table} WHERE cluster_id = %(cluster)s AND deletion_requested_at IS NOT NULL" for table in tables
+    )
+    return f"SELECT EXISTS ({' UNION ALL '.join(waiting)})"
 
 
 def _with_unused(cluster: Cluster) -> list[Kind]:
