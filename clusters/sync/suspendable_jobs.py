@@ -32,7 +32,7 @@ from clusters.jobs.submitter import submitter_of
 from clusters.jobs.whole_objects import difference
 from clusters.sync.jobs import JobSync, key_of
 from queues.manifests import kueue_keys as keys
-from queues.manifests.workload import JobSpec
+from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import (
     WORKLOAD_PATHS,
@@ -122,8 +122,7 @@ class SuspendableJobSync(JobSync):
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         self._seconds = (self._now or timezone.now()).timestamp()
         known = self._settle(jobs)
-        if any(self._kind.is_suspended(job) for job in known):
-            # The job is suspended now, so an evicted workload may have stopped.
+        if any(self._kind.is_suspended(look.job) and any(map(_waits_for_the_job, look.workloads)) for look in known):
             request_push(self._cluster.name)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
@@ -136,16 +135,16 @@ class SuspendableJobSync(JobSync):
         self._waiting.pop(uid, None)
         self._waited.pop(uid, None)
 
-    def _settle(self, jobs: Sequence[JsonObject]) -> list[JsonObject]:
-        """Passes over these jobs until none changes a row any more; those that have rows."""
-        known: list[JsonObject] = []
+    def _settle(self, jobs: Sequence[JsonObject]) -> list[_Look]:
+        """Passes over these jobs until none changes a row any more; the first looks at jobs that have rows."""
+        known: list[_Look] = []
         left = list(jobs)
         for number in range(_MAX_ROUNDS):
             if not left:
                 break
             looks = self._looks(left)
             if number == 0:
-                known = [look.job for look in looks if look.row is not None]
+                known = [look for look in looks if look.row is not None]
             left = self._look_at(looks)
         return known
 
@@ -224,15 +223,15 @@ class SuspendableJobSync(JobSync):
         context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         news = _News()
         again: list[JsonObject] = []
-        for look in looks:
-            changes = self._pass(look, context)
-            if changes is None:
-                continue
+        passed = [(look, changes) for look in looks if (changes := self._pass(look, context)) is not None]
+        made = self._make_together(passed)
+        for look, changes in passed:
             if look.is_part:
                 self._suspend(look.job, changes)
                 continue
             news.note(look, changes)
-            stored = self._try(look.job, partial(self._store, look, changes))
+            uid = str(look.job["metadata"]["uid"])
+            stored = uid in made or self._try(look.job, partial(self._store, look, changes))
             if stored:
                 again.append(look.job)
             elif all(each.status == WorkloadStatus.FINISHED or each.job_id is None for each in look.workloads):
@@ -335,6 +334,29 @@ class SuspendableJobSync(JobSync):
                 self._follow(row, self._specs(look.job)[0].job)
         return changed or removed or made
 
+    def _make_together(self, passed: Sequence[tuple[_Look, Changes]]) -> set[str]:
+        """Make the first workloads of new jobs, those of a submitter in one transaction; return the jobs' uids.
+
+        If one of them cannot be made, none of its submitter's is: they are made one by one then, which tells why.
+        """
+        by_submitter: dict[str, dict[str, WorkloadSpec]] = defaultdict(dict)
+        for look, changes in passed:
+            if not _is_plain_creation(look, changes):
+                continue
+            try:
+                spec = self._spec_to_make(look, changes)
+            except (ClusterError, JobError, ManifestErrors):
+                continue
+            by_submitter[submitter_of(self._cluster.name, look.job)][look.job["metadata"]["uid"]] = spec
+        made: set[str] = set()
+        for submitter, specs in by_submitter.items():
+            try:
+                self._make_workloads(list(specs.values()), submitter)
+            except (ManifestErrors, Conflict, DataError):
+                continue
+            made.update(specs)
+        return made
+
     def _locked(self, rows: Sequence[Workload]) -> dict[str, Workload]:
         found = Workload.objects.filter(pk__in=[row.pk for row in rows]).order_by("pk").select_for_update()
         return {row.name: row for row in found.prefetch_related("pod_sets")} if rows else {}
@@ -369,27 +391,33 @@ class SuspendableJobSync(JobSync):
     def _make(self, look: _Look, changes: Changes, there: set[str]) -> bool:
         if changes.created is None and not changes.taken:
             return False
-        row = look.row
-        (spec,) = self._specs(look.job)
-        assert spec.job is not None  # it is the job's
-        job = spec.job if row is None else replace(spec.job, row_id=row.pk)
         if changes.created is not None:
-            name = name_of(changes.created)
-            self._free(look, name, there)
-            slices = {key: annotations_of(changes.created).get(key) for key in _SLICE} if is_elastic(look.job) else {}
-            annotations = {**spec.annotations, **{key: value for key, value in slices.items() if value}}
-            queue = changes.created["spec"].get("queueName") or ""
-            spec = replace(spec, name=name, queue_name=queue, annotations=annotations)
+            self._free(look, name_of(changes.created), there)
+            spec = self._spec_to_make(look, changes)
         else:
+            (spec,) = self._specs(look.job)
             (prebuilt,) = [each for each in look.workloads if each.name == changes.taken]
             if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
                 spec = replace(spec, pod_sets=pod_set_specs(prebuilt))
-        create_workloads(
-            self._cluster, [replace(spec, job=job)], actor=_ACTOR, now=self._now, limited=False,
-            submitted_by=submitter_of(self._cluster.name, look.job),
-        )  # fmt: skip
-        request_push(self._cluster.name)
+        if look.row is not None:
+            assert spec.job is not None  # it is the job's
+            spec = replace(spec, job=replace(spec.job, row_id=look.row.pk))
+        self._make_workloads([spec], submitter_of(self._cluster.name, look.job))
         return True
+
+    def _spec_to_make(self, look: _Look, changes: Changes) -> WorkloadSpec:
+        """The workload of a job as the pass has made it. Raises ManifestErrors."""
+        assert changes.created is not None  # by its callers
+        (spec,) = self._specs(look.job)
+        slices = {key: annotations_of(changes.created).get(key) for key in _SLICE} if is_elastic(look.job) else {}
+        annotations = {**spec.annotations, **{key: value for key, value in slices.items() if value}}
+        queue = changes.created["spec"].get("queueName") or ""
+        return replace(spec, name=name_of(changes.created), queue_name=queue, annotations=annotations)
+
+    def _make_workloads(self, specs: Sequence[WorkloadSpec], submitter: str) -> None:
+        create_workloads(self._cluster, specs, actor=_ACTOR, now=self._now, limited=False, submitted_by=submitter)
+        if self._cluster.serves_kueue:  # the cluster gets their objects
+            request_push(self._cluster.name)
 
     def _free(self, look: _Look, name: str, there: set[str]) -> None:
         """Deletes an earlier workload of that name, which has stopped. Raises Conflict while that can't be done."""
@@ -417,3 +445,17 @@ class SuspendableJobSync(JobSync):
 
     def _moment(self) -> datetime:
         return self._now or timezone.now()
+
+
+def _is_plain_creation(look: _Look, changes: Changes) -> bool:
+    """Whether the pass over a job without a row made its first workload, and nothing else."""
+    if look.is_part or look.row is not None or look.workloads or changes.created is None:
+        return False
+    return not (changes.changed or changes.removed or changes.taken)
+
+
+def _waits_for_the_job(workload: Workload) -> bool:
+    """Whether a sweep waits for the workload's job to be suspended or to have no pods left: to note that an evicted
+    workload has stopped, or to start the job anew."""
+    stopping = workload.evicted_at is not None and workload.quota_reserved_at is not None
+    return (stopping and workload.pods_stopped_at is None) or workload.push_sequence > workload.pushed_sequence

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import uuid
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from clusters.client import NAMESPACES, PODS, JsonObject
+from clusters.jobs.submitter import submitter_notes
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import ClusterQueue, Job, Workload, WorkloadPriorityClass
 from queues.services.submission import create_workloads
@@ -406,3 +410,53 @@ def test_a_found_job_that_asks_for_more_than_its_limits_waits_with_a_workload(fo
     found.watcher.resync()
     found.engine.run()
     assert (found.workload().status, found.workload().quota_reserved_at) == ("Pending", None)
+
+
+def test_many_new_jobs_cost_as_many_statements_as_two(found: System) -> None:
+    def statements(prefix: str, count: int) -> int:
+        for number in range(count):
+            found.client.create(JOBS, gpu_job(f"{prefix}-{number}", suspend=True))
+        with CaptureQueriesContext(connection) as queries:
+            found.watcher.resync()
+        return len(queries)
+
+    statements("first", 2)
+    two = statements("two", 2)
+    assert (statements("many", 20), Workload.objects.count()) == (two, 24)
+
+
+def test_a_new_job_that_gets_no_workload_holds_up_no_other(found: System, caplog: pytest.LogCaptureFixture) -> None:
+    Job.objects.create(
+        cluster=found.cluster,
+        kind="Job",
+        namespace="team",
+        name="taken",
+        uid=uuid.uuid4(),
+        manifest={},
+        created_at=START,
+    )
+    unread = gpu_job("unread", suspend=True)
+    unread["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "soon"
+    others = (gpu_job(name, suspend=True) for name in ("first", "taken", "last"))
+    for manifest in (unread, *others):
+        found.client.create(JOBS, manifest)
+    with caplog.at_level(logging.INFO, logger="clusters.sync.jobs"):
+        found.watcher.resync()
+    assert {row.job.name for row in Workload.objects.all() if row.job is not None} == {"first", "last"}
+    told = " ".join(record.getMessage() for record in caplog.records)
+    assert "team/unread" in told
+    assert "team/taken" in told
+
+
+def test_new_jobs_keep_their_submitters(found: System) -> None:
+    for name, user in (("one", "alice"), ("two", "bob"), ("three", "alice")):
+        manifest = gpu_job(name, suspend=True)
+        manifest["metadata"]["namespace"] = "team"
+        notes = submitter_notes(found.cluster.name, manifest, user, found.now())
+        manifest["metadata"]["annotations"] = notes
+        found.client.create(JOBS, manifest)
+    found.watcher.resync()
+    rows = Workload.objects.select_related("job")
+    assert {(row.job.name, row.submitted_by) for row in rows if row.job is not None} == {
+        ("one", "alice"), ("two", "bob"), ("three", "alice"),
+    }  # fmt: skip
