@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+import time
+from collections import defaultdict
+from functools import partial
+from typing import Any, Final
 
 from celery import Task, shared_task
 
@@ -13,6 +16,7 @@ from clusters.audit.auditor import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
 from clusters.connection import client_for, writing_client_for
 from clusters.multikueue.controller import follow_multikueue, managers
+from clusters.pace import Pace
 from clusters.push.installation import identity
 from clusters.push.jobs.deleted_pods import release_deleted_pods
 from clusters.push.kueues_lease import release
@@ -20,6 +24,9 @@ from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
 
 _log = logging.getLogger(__name__)
+
+_SWEEP_SECONDS: Final = 0.25
+_paces: Final = defaultdict[int, Pace](partial(Pace, _SWEEP_SECONDS))
 
 
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
@@ -38,8 +45,15 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
             request_push(found.name)
         return
     for found in due:
+        _keep_sweeps_apart(found)
         wake_taken(PUSH_TASK, found.name)
         push_pending(found)
+
+
+def _keep_sweeps_apart(cluster: Cluster) -> None:
+    """Wait until some time after this process began the cluster's sweep before. Requests made meanwhile collapse."""
+    now = time.monotonic()
+    time.sleep(_paces[cluster.pk].next(now) - now)
 
 
 def _give_way(name: str) -> None:

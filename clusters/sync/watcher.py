@@ -37,6 +37,7 @@ from clusters.client import (
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import LeaseWatch
+from clusters.pace import Pace
 from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
@@ -75,6 +76,9 @@ _MAY_BE_FORBIDDEN: Final = frozenset([*LIMIT_KINDS, *_OPTIONAL, NAMESPACES, PRIO
 _FIELD_SELECTORS: Final = {EVENTS: "involvedObject.kind=Workload"}
 _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
+_TURN_SECONDS: Final = 0.25
+"""While changes come all the time, the least time from turn to turn: a turn costs more than a change in it."""
+_BEAT_SECONDS: Final = 1.0
 _TICK_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 1.0
 
@@ -118,6 +122,9 @@ class Watcher:
         self._client = client
         self._relist_seconds = relist_seconds
         self._clock = clock
+        self._steady = steady
+        self._beat_at = float("-inf")
+        self._heard = False
         self._served: frozenset[Kind] = frozenset()
         self._looked_at = 0.0
         self._follow_mode()
@@ -268,8 +275,9 @@ class Watcher:
             self._recover(stopped)  # in order, so that pods find the workloads that they belong to
         reflectors.follow(kind for kind in self.kinds if kind not in _OPTIONAL)
         asking.start()
+        pace = Pace(_TURN_SECONDS, delay=_GATHER_SECONDS)
         try:
-            while not stopped.is_set() and not self._turn(inbox, reflectors, stopped):
+            while not stopped.is_set() and not self._turn(_gather(inbox, pace), reflectors, stopped):
                 pass
         finally:
             ended.set()
@@ -297,9 +305,8 @@ class Watcher:
         now = (self._cluster.is_mirrored, self._cluster.serves_kueue)
         return now == (self._is_mirrored, self._serves_kueue)
 
-    def _turn(self, inbox: queue.Queue[_Item], reflectors: _Reflectors, stopped: threading.Event) -> bool:
-        """Applies what has come; whether the mode has changed instead."""
-        items = _gather(inbox)
+    def _turn(self, items: list[_Item], reflectors: _Reflectors, stopped: threading.Event) -> bool:
+        """Applies these changes; whether the mode has changed instead."""
         try:
             close_old_connections()
             if self._look_at_mode():
@@ -308,13 +315,20 @@ class Watcher:
             if items:
                 self.apply(items)
             self.tick()
-            beat(self._cluster.name, self._clock(), heard=bool(items))
-            touch_heartbeat(Role.WATCHER, self._cluster.name)
+            self._beat(heard=bool(items))
         except DatabaseError as error:
             _log.error("Changes in the cluster could not be stored; all objects are listed again: %s", error)
             stopped.wait(_RETRY_SECONDS)
             self._recover(stopped)
         return False
+
+    def _beat(self, *, heard: bool) -> None:
+        self._heard = self._heard or heard
+        if self._steady() - self._beat_at < _BEAT_SECONDS:
+            return
+        beat(self._cluster.name, self._clock(), heard=self._heard)
+        touch_heartbeat(Role.WATCHER, self._cluster.name)
+        self._beat_at, self._heard = self._steady(), False
 
     def _recover(self, stopped: threading.Event) -> None:
         """Lists and applies everything, kind after kind, as often as it takes, unless the end comes first."""
@@ -348,14 +362,13 @@ def _in_order() -> Iterable[Kind]:
     return (kind for kinds in KUEUE_KINDS.values() for kind in kinds)
 
 
-def _gather(inbox: queue.Queue[_Item]) -> list[_Item]:
-    """The next items: waits for the first, then collects what comes within a moment, so that bursts become one
-    batch."""
+def _gather(inbox: queue.Queue[_Item], pace: Pace) -> list[_Item]:
+    """The next items: waits for the first, then collects others for a while, so that bursts become one batch."""
     try:
         items = [inbox.get(timeout=_TICK_SECONDS)]
     except queue.Empty:
         return []
-    end = time.monotonic() + _GATHER_SECONDS
+    end = pace.next(time.monotonic())
     while len(items) < _BATCH:
         try:
             items.append(inbox.get(timeout=max(0.0, end - time.monotonic())))
