@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from celery import Task, shared_task
 
+from accounts.chores import runs_while
 from accounts.events import PUSH_TASK, RELEASE_TASK, request_push, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit.auditor import audit_and_heal, audited_clusters
@@ -22,6 +23,7 @@ from clusters.push.jobs.deleted_pods import release_deleted_pods
 from clusters.push.kueues_lease import release
 from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
+from scheduling.state.second_pass import MULTIKUEUE
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +80,13 @@ def release_pods(cluster: str, pods: list[tuple[str, str]]) -> None:
         release_deleted_pods(found, writing_client_for(found), pods)
     except ClusterError as error:
         _log.warning("Deleted pods of cluster %s keep Kueue's finalizer for now: %s", cluster, error)
+
+
+runs_while(
+    "clusters.tasks.follow_managers",
+    f"SELECT FROM queues_admissioncheck WHERE controller_name = '{MULTIKUEUE}'"  # noqa: S608 (a constant)
+    " UNION ALL SELECT FROM queues_multikueuecluster",
+)
 
 
 @shared_task(name="clusters.tasks.follow_managers", ignore_result=True)

@@ -245,8 +245,9 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"queue": "push", "expires": 5},
     },
-    "follow-managers": {
-        "task": "clusters.tasks.follow_managers",
+    # Sends what `accounts.chores` lists, while there is work for it.
+    "keep-house": {
+        "task": "scheduler.tasks.keep_house",
         "schedule": 2.0,
         "options": {"queue": "push", "expires": 2},
     },
@@ -255,20 +256,10 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 25.0,
         "options": {"queue": "push", "expires": 25},
     },
-    "ask-webhook-checks": {
-        "task": "scheduler.tasks.ask_webhook_checks",
-        "schedule": 2.0,
-        "options": {"queue": "push", "expires": 2},
-    },
     "join-metric-counts": {
         "task": "scheduler.tasks.join_metric_counts",
         "schedule": 30.0,
         "options": {"queue": "push", "expires": 30},
-    },
-    "apply-retention": {
-        "task": "scheduler.tasks.apply_retention",
-        "schedule": 2.0,
-        "options": {"queue": "push", "expires": 2},
     },
     "follow-nodes": {
         "task": "scheduler.tasks.follow_nodes",
@@ -284,11 +275,6 @@ CELERY_BEAT_SCHEDULE = {
         "task": "scheduler.tasks.roll_up_telemetry",
         "schedule": 300.0,
         "options": {"queue": "push", "expires": 300},
-    },
-    "stream-audit": {
-        "task": "scheduler.tasks.stream_audit",
-        "schedule": 2.0,
-        "options": {"queue": "push", "expires": 2},
     },
     "sample-history": {
         "task": "history.tasks.sample_history",

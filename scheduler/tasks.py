@@ -11,13 +11,14 @@ from collections.abc import Collection
 from random import shuffle
 from typing import Any, Final
 
-from celery import shared_task
+from celery import current_app, shared_task
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from accounts.alone import Work, alone, one_of
+from accounts.chores import CHORE_SECONDS, due_chores, runs_while
 from accounts.events import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from accounts.heartbeat import note_progress, touch_file
 from accounts.models import MIRRORED_MODES, Cluster
@@ -25,6 +26,7 @@ from accounts.outages import patiently
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, join_left_behind, write_unsent
 from accounts.services.kept_answers import forget_answers
 from gpus.services import telemetry
+from queues.services.admission_checks import WEBHOOK_CONTROLLER
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.metric_counts import join_counts
 from scheduler.housekeeping.node_quotas import follow_nodes
@@ -130,6 +132,19 @@ def _calm_the_collector() -> None:
 _schedulings = Schedulings(_start)
 
 
+@shared_task(name="scheduler.tasks.keep_house")
+def keep_house() -> None:
+    """Send the housekeeping tasks that have work."""
+    for task in due_chores():
+        current_app.send_task(task, queue="push", expires=CHORE_SECONDS)
+
+
+runs_while(
+    "scheduler.tasks.ask_webhook_checks",
+    f"SELECT FROM queues_admissioncheck WHERE controller_name = '{WEBHOOK_CONTROLLER}'",
+)
+
+
 @shared_task(name="scheduler.tasks.ask_webhook_checks")
 def ask_webhook_checks() -> None:
     """Ask the URLs of admission checks that wait for an answer.
@@ -150,6 +165,12 @@ def ask_webhook_checks() -> None:
 def join_metric_counts() -> None:
     """Merge rows of metric counts."""
     join_counts()
+
+
+runs_while(
+    "scheduler.tasks.apply_retention",
+    "SELECT FROM accounts_cluster WHERE configuration -> 'objectRetentionPolicies' IS NOT NULL",
+)
 
 
 @shared_task(name="scheduler.tasks.apply_retention")
@@ -188,6 +209,9 @@ def maintain() -> None:
     drop_old_history(timezone.now())
     forget_answers(timezone.now())
     forget_audit(settings.AUDIT_RETENTION_DAYS)
+
+
+runs_while("scheduler.tasks.stream_audit", "SELECT FROM accounts_auditunsent UNION ALL SELECT FROM accounts_auditpart")
 
 
 @shared_task(name="scheduler.tasks.stream_audit")

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.conf import settings
 
+from accounts.chores import CHORE_SECONDS
 from accounts.models import Cluster
 from queues.models import Workload, WorkloadEvent
 from queues.services.workloads import record_finished
@@ -67,7 +68,7 @@ def test_only_what_kueue_deactivated_is_ended() -> None:
 
 
 def test_deletions_are_due_within_seconds() -> None:
-    assert settings.CELERY_BEAT_SCHEDULE["apply-retention"]["schedule"] == 2.0
+    assert settings.CELERY_BEAT_SCHEDULE["keep-house"]["schedule"] == CHORE_SECONDS == 2.0
 
 
 def test_history_beyond_the_retention_goes() -> None:
