@@ -15,13 +15,13 @@ from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.controller import reconcile
 from clusters.jobs.framework.errors import JobError, PendingJob
-from clusters.jobs.framework.manifest import mapping_at, name_of, namespace_of, set_annotation
+from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of, set_annotation
 from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.framework.store import ObjectStore
-from clusters.jobs.kinds.pod import TERMINATION_TARGET, ManagedPod, Pod, group_name_of, is_gated
+from clusters.jobs.kinds.pod import TERMINATION_TARGET, ManagedPod, Pod, group_name_of, is_gated, start_pod
 from clusters.jobs.kinds.pod_group import PodGroup
 from clusters.jobs.objects import PLACEMENT_GATE
-from clusters.jobs.owned_keys import owned_keys
+from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL, owned_keys
 from queues.manifests import kueue_keys as keys
 
 _MAX_PASSES: Final = 8
@@ -73,8 +73,7 @@ class LivePod(ManagedPod):
         return True  # a pod's spec can't change, and its row was read from it
 
     def start_one(self, pod: JsonObject, info: PodSetInfo) -> None:
-        if not _waits_for_place(pod, info, self.place, self.store):
-            super().start_one(pod, _placed(pod, info, self.place))
+        _start(pod, info, self.place, self.store)
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
         super().stop(workload, reason, message)
@@ -114,8 +113,7 @@ class LivePodGroup(SeenPodGroup):
         return match, others
 
     def start_one(self, pod: JsonObject, info: PodSetInfo) -> None:
-        if not _waits_for_place(pod, info, self.place, self.store):
-            super().start_one(pod, _placed(pod, info, self.place))
+        _start(pod, info, self.place, self.store)
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
         super().stop(workload, reason, message)
@@ -224,21 +222,20 @@ def _without_finalizer(pod: JsonObject) -> JsonObject:
     return released
 
 
-def _placed(pod: JsonObject, info: PodSetInfo, place: Place) -> PodSetInfo:
+def _start(pod: JsonObject, info: PodSetInfo, place: Place, store: ObjectStore) -> None:
+    """Let a pod be scheduled; one whose node and devices we choose is labelled, and keeps its gates until then.
+
+    Raises CannotStart.
+    """
     placed = copy.deepcopy(info)
     place(pod, placed)
-    return placed
-
-
-def _waits_for_place(pod: JsonObject, info: PodSetInfo, place: Place, store: ObjectStore) -> bool:
-    """Label a pod whose node and devices we choose, which keeps its gates until then; whether it is one."""
-    placed = _placed(pod, info, place)
+    if WORKLOAD_UID_LABEL in labels_of(pod):  # it was labelled for an earlier admission, and did not run
+        _remove_owned_keys(pod)
     if not any(gate["name"] == PLACEMENT_GATE for gate in placed.scheduling_gates):
-        return False
-    labels = PodSetInfo(info.name, info.count, dict(placed.annotations), dict(placed.labels))
-    merge_into_template(pod, labels)
+        start_pod(pod, placed, store)
+        return
+    merge_into_template(pod, PodSetInfo(info.name, info.count, dict(placed.annotations), dict(placed.labels)))
     store.write(pod)
-    return True
 
 
 def _give_back(pods: Sequence[JsonObject], store: ObjectStore) -> None:
@@ -246,10 +243,14 @@ def _give_back(pods: Sequence[JsonObject], store: ObjectStore) -> None:
     devices."""
     for pod in pods:
         left = store.get(Pod.kind, namespace_of(pod), name_of(pod))
-        owned = owned_keys(pod["metadata"]) if left is not None and is_gated(pod) else {}
-        for part, names in owned.items():
-            held = mapping_at(left or pod, "metadata", part)
-            for name in names:
-                held.pop(name, None)
-        if owned and left is not None:
+        if left is not None and is_gated(left) and _remove_owned_keys(left):
             store.write(left)
+
+
+def _remove_owned_keys(pod: JsonObject) -> bool:
+    """Remove the labels and annotations that only we write; return whether the pod had any."""
+    owned = owned_keys(pod["metadata"])
+    for part, names in owned.items():
+        for name in names:
+            del pod["metadata"][part][name]
+    return bool(owned)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -41,6 +41,7 @@ from clusters.jobs.objects import (
 )
 from clusters.jobs.plain_pods import (
     changed_pod,
+    is_gated,
     is_kept_ended,
     released_pod,
     started_pod,
@@ -138,16 +139,24 @@ def push_pending(
             if not keeps_kueue_waiting(cluster, client):
                 _log.warning("Cluster %s is told nothing: a Kueue has its leader's lease.", cluster.name)
                 return report
+            may_start = None
             if cluster.serves_kueue:
+                may_start = _admitted(cluster)
                 serve(cluster, client, clock)
             ProvisioningRequests(cluster, client, clock).follow()
             sweep = _Sweep(cluster, client, report, clock)
-            sweep.tell()
+            sweep.tell(may_start)
             sweep.tell_of_makers()
             sweep.follow_pods(clock)
         except ClusterError as error:
             _log.warning("The sweep of cluster %s ended early; the next one continues: %s", cluster.name, error)
     return report
+
+
+def _admitted(cluster: Cluster) -> set[int]:
+    """The workloads that are admitted, and to be told: before their pods start, their objects say so, as Kueue's do."""
+    unpushed = Workload.objects.filter(cluster=cluster, push_sequence__gt=F("pushed_sequence"))
+    return set(unpushed.filter(status=WorkloadStatus.ADMITTED, evicted_at=None).values_list("pk", flat=True))
 
 
 class _Sweep:
@@ -171,8 +180,12 @@ class _Sweep:
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
-    def tell(self) -> None:
-        """Push each unpushed workload in the order of keys. A refused one does not hold up the others."""
+    def tell(self, may_start: Collection[int] | None = None) -> None:
+        """Push each unpushed workload in the order of keys. A refused one does not hold up the others.
+
+        `may_start` are the keys of the workloads whose pods may start now, None for all: those of others start with the
+        next sweep.
+        """
         due = (
             Q(push_retry_at=None) | Q(push_retry_at__lte=self._now()) | Q(push_sequence__gt=F("push_refused_sequence"))
         )
@@ -183,7 +196,8 @@ class _Sweep:
             self._look_up(rows)
             try:
                 for row in rows:
-                    self._tell_one(row)
+                    if may_start is None or row.pk in may_start or not runs(row):
+                        self._tell_one(row)
             finally:
                 self._mark_pushed()
             if len(rows) < _BATCH:
@@ -398,7 +412,10 @@ class _Sweep:
         if there is None:
             return
         if source.kind.stopping is Stopping.DELETE:
-            self._delete_pod(there)
+            if is_gated(there) and source.found_in_cluster:
+                self._release(source)  # it has not run, and never will
+            else:
+                self._delete_pod(there)
             return
         self._let_pods_wait(source, there)  # first, or a deleted pod would be replaced by one that runs
         for pod in self._pods_of(row):

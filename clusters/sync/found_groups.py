@@ -146,7 +146,7 @@ class FoundGroups:
 
 
 class _Look:
-    """One group with its pods and its rows, and what the pass makes of them.
+    """One group with its pods and its rows, and the changes that the pass makes to them.
 
     * acts: whether the push has pods of the group to change.
     """
@@ -171,6 +171,7 @@ class _Look:
         self._context = context
         self._now = now
         self._strangers = strangers
+        self._role_by_name = {member.row.name: member.role for member in members}
         self._before: JsonObject | None = None
         self._after: JsonObject | None = None
         self._why = ""
@@ -179,8 +180,7 @@ class _Look:
     def run(self) -> None:
         """Run the pass. Raises ClusterError."""
         self._before = shown_workload(self._row, self.pods[0]) if is_composed(self._row) else None
-        roles = {member.row.name: member.role for member in self.members}
-        found = look_at_group(self.pods, roles, self._before, self._context)
+        found = look_at_group(self.pods, self._role_by_name, self._before, self._context)
         self._after, self._why, self._surplus, self.acts = found
 
     def store(self) -> bool:
@@ -297,14 +297,17 @@ class _Look:
         known = ", ".join(sorted(self._roles()))
         for pod in self._new_strangers():
             self._strangers.add(uid_of(pod))
-            why = f"it has another shape ({role_of(pod)}) than the pods of the group ({known})"
+            why = f"it has another shape ({self._role_of(pod)}) than the pods of the group ({known})"
             message = f"Pod {name_of(pod)} can't join the group: {why}"
             log_event(self._row, "ErrWorkloadCompose", message, actor=_ACTOR, now=self._now, warning=True)
 
     def _new_strangers(self) -> list[JsonObject]:
         known = self._roles()
         waiting = [pod for pod in self.pods if is_gated(pod) and uid_of(pod) not in self._strangers]
-        return [pod for pod in waiting if role_of(pod) not in known]
+        return [pod for pod in waiting if self._role_of(pod) not in known]
+
+    def _role_of(self, pod: JsonObject) -> str:
+        return self._role_by_name.get(name_of(pod)) or role_of(pod)
 
     def _roles(self) -> set[str]:
         return {pod_set.name for pod_set in self._row.pod_sets.all()}

@@ -1,5 +1,5 @@
 """Rows that are corrupted by SQL, while all processes run: the database refuses it, or the auditor tells of it within a
-minute; none is silent. What is healthy is never told of."""
+minute; none is silent. A healthy installation has no findings."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ WAITING: Final = {
     "waits-with-a-time": (WORKLOAD.format("quota_reserved_at = now()"), "state"),
     "waits-and-is-charged": (POD_SET.format("""admitted_count = 1, resource_usage = '{"cpu": 1000}'"""), "quota"),
 }
-"""What is done to one workload, and which check tells of it."""
+"""Statements that corrupt one workload, and the check that finds each."""
 ELSEWHERE: Final = {
     "slots": ("UPDATE gpus_device SET used_slots = used_slots + 1 WHERE id = %(device)s", "device-counters"),
     "memory": ("UPDATE gpus_device SET used_memory_mib = 0 WHERE id = %(device)s", "device-counters"),
@@ -122,7 +122,7 @@ def large() -> Iterator[System]:
 
 
 class AllProcesses:
-    """What runs beside the auditor, with the leader's recovery from errors."""
+    """The leader, which runs beside the auditor and recovers from errors."""
 
     def __init__(self, system: System) -> None:
         self._system = system

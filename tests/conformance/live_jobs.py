@@ -8,7 +8,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from accounts.models import Cluster, ClusterMode, Namespace
 from clusters.client import ClusterClient, ClusterError, JsonObject, Kind, Listing, WatchEvent
@@ -116,7 +116,7 @@ class LiveScenario(JobScenario):
                 _store_workload(self.cluster, obj)
 
     def live(self) -> list[JsonObject]:
-        """What there is after its creation and after each step."""
+        """Return the objects and workloads after the creation and after each step."""
         obj = copy.deepcopy(self.scenario["object"])
         self.kind = JOB_KINDS[obj["kind"]]
         self.kind.default(obj, self.context)
@@ -163,19 +163,26 @@ class LiveScenario(JobScenario):
         return list(rows.values_list("pk", "name", "status", "push_sequence", "pushed_sequence", "queue_name"))
 
     def _schedule(self) -> None:
-        """What the scheduler does: it evicts what is to be removed, and takes the quota of what has stopped."""
-        holding = Workload.objects.filter(cluster=self.cluster, quota_reserved_at__isnull=False)
+        """Act as the scheduler: evict workloads that are to be removed, and take the quota of stopped ones."""
+        holding = self._holding()
         holding.filter(active=False, evicted_at=None).update(
             evicted_at=START, status=WorkloadStatus.EVICTED, push_sequence=F("push_sequence") + 1
         )
         for row in holding.filter(evicted_at__isnull=False, pushed_sequence=F("push_sequence")):
-            obj = self.store.get(*self.key)
-            if obj is not None and (not self.kind.is_suspended(obj) or self.kind.is_active(obj)):
+            if self._runs():
                 continue
             record_stopped(self.cluster, [(row.namespace, row.name)], now=START)
             self._release(row)
         for row in holding.filter(evicted_at=None).exclude(on_hold=""):
             self._release(row)
+
+    def _holding(self) -> QuerySet[Workload]:
+        """The workloads with quota."""
+        return Workload.objects.filter(cluster=self.cluster, quota_reserved_at__isnull=False)
+
+    def _runs(self) -> bool:
+        obj = self.store.get(*self.key)
+        return obj is not None and (not self.kind.is_suspended(obj) or self.kind.is_active(obj))
 
     def _release(self, row: Workload) -> None:
         row.pod_sets.update(flavors={}, admitted_count=None, topology_assignment=None)
@@ -188,7 +195,7 @@ class LiveScenario(JobScenario):
         row.push_sequence += 1
         row.save()
 
-    # What a scenario does
+    # The steps of a scenario
 
     def _admit_rows(self, step: JsonObject) -> None:
         rows = Workload.objects.filter(cluster=self.cluster, active=True, on_hold="").exclude(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Final
 
-from django.db.models import F
+from django.db.models import QuerySet
 
 from clusters.client import JsonObject, WatchEvent
 from clusters.jobs.families.serving import ServingKind
@@ -21,12 +20,8 @@ from clusters.sync.pods import PodSync
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Workload
 from queues.services.workload_objects import workload_manifest
-from queues.services.workloads import record_stopped
 from scheduling.manifest.merge_patch import merge_patch
-from scheduling.model.vocabulary import WorkloadStatus
 from tests.conformance.live_jobs import MAX_ROUNDS, START, LiveScenario, StoredCluster, is_whole
-
-_GROUP: Final = "PodGroup"
 
 
 class LivePods(LiveScenario):
@@ -38,7 +33,7 @@ class LivePods(LiveScenario):
         self.seen: dict[str, JsonObject] = {}
         self.seconds = START.timestamp()
         if "pods" in self.scenario:
-            self.kind, self.key = KINDS["v1", "Pod"], (_GROUP, "", "")
+            self.kind, self.key = KINDS["v1", "Pod"], (POD_GROUP, "", "")
             for pod in self.scenario["pods"]:
                 self._make_pod(pod)
         else:
@@ -93,16 +88,12 @@ class LivePods(LiveScenario):
         kept = [pod for pod in pods.values() if pod["metadata"].get("deletionTimestamp")]
         release_deleted_pods(self.cluster, self.client, [(namespace_of(pod), name_of(pod)) for pod in kept])
 
-    def _schedule(self) -> None:
-        """What the scheduler does: it evicts what is to be removed, and takes the quota of what has stopped."""
-        kinds = {POD, POD_GROUP, self.kind.kind}
-        holding = Workload.objects.filter(cluster=self.cluster, quota_reserved_at__isnull=False, job__kind__in=kinds)
-        holding.filter(active=False, evicted_at=None).update(
-            evicted_at=START, status=WorkloadStatus.EVICTED, push_sequence=F("push_sequence") + 1
-        )
-        for row in holding.filter(evicted_at__isnull=False, pushed_sequence=F("push_sequence")):
-            record_stopped(self.cluster, [(row.namespace, row.name)], now=START)
-            self._release(row)
+    def _holding(self) -> QuerySet[Workload]:
+        """The workloads with quota of pods: no controller here stops the jobs of others."""
+        return super()._holding().filter(job__kind__in={POD, POD_GROUP, self.kind.kind})
+
+    def _runs(self) -> bool:
+        return False
 
     def _now(self, op: str) -> JsonObject:
         obj = self.store.get(*self.key)

@@ -101,7 +101,7 @@ class Load:
         return [{"namespace": NAMESPACE, "name": name} for name in self._names]
 
     def faults(self, database: str) -> Iterator[str]:
-        """What was answered and is not there, quota that was given beyond what there is, workloads admitted twice."""
+        """List acknowledged workloads that are lost, quota that was given twice, and workloads admitted twice."""
         with psycopg.connect(database, autocommit=True) as session:
             states: dict[str, str] = dict(session.execute(_STATES, [NAMESPACE]).fetchall())
             used = session.execute(_USED).fetchone()

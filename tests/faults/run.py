@@ -38,7 +38,7 @@ _BURN_SECONDS: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What became of a fault under a load."""
+    """The outcome of a fault under a load."""
 
     fault: str
     target: str
@@ -100,7 +100,7 @@ class Run:
         return cell
 
     def _lasting_faults(self, work: Load) -> list[str]:
-        """What is wrong when everything had time to settle."""
+        """List the problems that are left when all processes had time to settle."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while (found := list(work.faults(self.stack.postgres.url()))) and time.monotonic() < deadline:
             time.sleep(1.0)

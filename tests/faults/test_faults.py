@@ -39,7 +39,7 @@ every_target = pytest.mark.parametrize("target", TARGETS)
 
 
 def holds(cell: Cell) -> None:
-    """What is so after every fault."""
+    """Check the promises that hold after every fault."""
     assert cell.faults == ()
     assert cell.in_time, f"decisions after {cell.decided_after:.0f} s, on a machine {cell.slowness:.1f} times slower"
 
@@ -78,7 +78,7 @@ def test_decisions_go_on_after_valkey_was_emptied(run: Run, load: str) -> None:
 @every_load
 def test_decisions_go_on_after_the_disk_was_full(run: Run, load: str) -> None:
     if not run.disk_is_small:
-        pytest.skip("only root can give the database a small disk")
+        pytest.skip("the small disk is a tmpfs, and only root can mount one")
     holds(run.suffer("disk full", "postgres", load, full(run)))
 
 
@@ -99,7 +99,7 @@ def test_decisions_go_on_after_the_api_server_answered_nothing(run: Run, load: s
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
 def test_decisions_go_on_after_the_clock_was_wrong(run: Run, seconds: int, load: str) -> None:
     if run.clock is None:
-        pytest.skip("there is no C compiler")
+        pytest.skip("the wrong clock is a preloaded library, which a C compiler (cc) makes")
     fault = f"clock an hour {'forward' if seconds > 0 else 'back'}, and right again"
     holds(run.suffer(fault, "all processes", load, wrong_clock(run, seconds)))
 

@@ -1,35 +1,50 @@
-"""What is built of a checkout of Kueue, which stays as it is: a copy of it is patched."""
+"""Builds the suites of a checkout of Kueue, which stays as it is, from a copy that asks the program in its place."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_PATCH: Final = Path(__file__).with_name("suite.patch")
+_HELPERS: Final = "test/util/e2e.go"
+_STAND_IN: Final = Path(__file__).with_name("stand_in.go")
+_ANSWERS: Final = {
+    "RestartKueueController": "configureStandIn(ctx); return",
+    "WaitForActivePodsAndTerminate": (
+        "terminateInStandIn(ctx, k8sClient, namespace, activePodsCount, exitCode, opts...); return"
+    ),
+    "waitForKueueAvailability": "awaitStandIn(ctx, k8sClient); return",
+    "GetKueueMetrics": "return metricsOfStandIn(ctx)",
+}
+"""Helpers of the suites that act on Kueue's Deployment or run a program in a pod, and the call that replaces each."""
 _LEFT_OUT: Final = shutil.ignore_patterns(".git", "bin", "node_modules", "artifacts")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A copy of the checkout with `suite.patch` applied, and the programs that are built of it."""
+    """A copy of the checkout with the helpers replaced, and the programs that are built of it."""
 
     source: Path
     programs: Path
 
     @classmethod
     def of(cls, checkout: Path, folder: Path) -> Checkout:
-        """Copy and patch, unless the folder has a copy from an earlier run."""
+        """Copy and change, unless the folder has a copy from an earlier run.
+
+        Raises ValueError for a checkout that lacks one of the helpers.
+        """
         copy = cls(folder / "kueue", folder / "programs")
         if not copy.source.exists():
             unfinished = folder / "unfinished"
             shutil.rmtree(unfinished, ignore_errors=True)
             shutil.copytree(checkout, unfinished, ignore=_LEFT_OUT, symlinks=True)
-            with _PATCH.open("rb") as patch:
-                subprocess.run(("patch", "-p1", "--batch"), cwd=unfinished, stdin=patch, check=True)
+            helpers = unfinished / _HELPERS
+            helpers.write_text(replaced(helpers.read_text()))
+            shutil.copy(_STAND_IN, helpers.parent)
             unfinished.rename(copy.source)
         copy.programs.mkdir(exist_ok=True)
         return copy
@@ -57,3 +72,13 @@ class Checkout:
     def nodes(self, shape: str) -> Path:
         """kind's configuration of the cluster that the suites expect: `cluster`, or `cluster-tas`."""
         return self.source / "hack/testing" / f"kind-{shape}.yaml"
+
+
+def replaced(helpers: str) -> str:
+    """The source of the helpers, which begin with the call that replaces them where the suite runs with a stand-in."""
+    for name, answer in _ANSWERS.items():
+        head = re.compile(rf"^func {name}\([^{{]*\{{$", re.MULTILINE)
+        helpers, count = head.subn(rf"\g<0>\n\tif standsIn() {{ {answer} }}", helpers)
+        if count != 1:
+            raise ValueError(f"{_HELPERS}: the suites of this version have no helper {name}")
+    return helpers

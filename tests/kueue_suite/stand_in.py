@@ -1,4 +1,4 @@
-"""What the patched specs ask of the program that decides, which runs beside the cluster and not in a pod of it."""
+"""Answers the requests of the changed specs to the program that decides, which runs beside the cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def served(decider: Decider) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        def log_message(self, *_: object) -> None:
             """Nothing: each spec asks once a second."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

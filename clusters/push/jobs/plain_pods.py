@@ -12,11 +12,12 @@ from clusters.client import PODS, ClusterClient, JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.manifest import name_of
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import shown_workload
 from clusters.jobs.live_pods import look_at_pods
-from clusters.jobs.objects import PLACEMENT_GATE, AdmittedWorkload, CannotStart, JobSource
+from clusters.jobs.objects import AdmittedWorkload, CannotStart, JobSource
 from clusters.jobs.whole_objects import add_placement, difference
 from clusters.push.desired_state import FlavorNodes, Places, admitted_workload, runs
 from clusters.push.jobs.pushed_objects import PushedObjects
@@ -85,15 +86,10 @@ def _delete(client: ClusterClient, before: JsonObject, after: JsonObject) -> Non
 
 
 def _place(sources: Mapping[str, JobSource], workload: AdmittedWorkload, pod: JsonObject, info: PodSetInfo) -> None:
-    """Add our labels, the node where all pods of the set run, and the gate where each has a node of its own."""
-    source = sources[pod["metadata"]["name"]]
-    named = info.name if any(each.name == info.name for each in workload.pod_sets) else workload.pod_sets[0].name
-    (pod_set,) = [each for each in workload.pod_sets if each.name == named]
-    # Kueue's own gate holds a pod back until its topology is known.
-    mine = replace(workload, pod_sets=(replace(pod_set, name=info.name, topology=None),))
-    add_placement(source, mine, [info])
-    if pod_set.nodes and not pod_set.tied_to and not any(g["name"] == PLACEMENT_GATE for g in info.scheduling_gates):
-        info.add(
-            annotations=None, labels=None, node_selector=None, tolerations=None,
-            scheduling_gates=[{"name": PLACEMENT_GATE}],
-        )  # fmt: skip
+    """Add our labels, the node where all pods of the set run, and the gate where each has a node of its own.
+
+    Where no node was chosen, Kueue's own gate holds a pod back until its topology is known.
+    """
+    (pod_set,) = [each for each in workload.pod_sets if each.name == info.name]
+    topology = pod_set.topology if pod_set.nodes else None
+    add_placement(sources[name_of(pod)], replace(workload, pod_sets=(replace(pod_set, topology=topology),)), [info])
