@@ -1,5 +1,4 @@
-"""What a change of workloads is counted and audited by costs less: one query over all rows of a statement that took a step
-or were changed by a user, not one for each row and each step."""
+"""Count and audit changes of workloads by one query over all rows of a statement, not by one for each row and step."""
 
 from django.db import migrations
 
