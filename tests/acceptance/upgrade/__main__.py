@@ -40,6 +40,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kueueweb-upgrade-", dir="/tmp", ignore_cleanup_errors=True) as temporary:
         folder = asked.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o711)  # started by root, PostgreSQL runs as another user and has to reach its own folder
         before = folder / "before"
         before.mkdir()
         files = subprocess.run(("git", "archive", asked.commit), cwd=ROOT, check=True, capture_output=True).stdout
