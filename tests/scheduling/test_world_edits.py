@@ -109,6 +109,7 @@ def test_the_world_after_edits_is_the_world_built_afresh(plan: Plan, other: Plan
     world, fresh = editor.builder.world, editor.fresh()
     assert rows(world) == rows(fresh)
     assert shares(world) == shares(fresh)
+    world.has_active()  # reads the workloads again that waited for a queue that came back
     for name in world.cluster_queue_names():
         waiting = {entry.workload for entry in world.pending(name)}
         assert waiting == {entry.workload for entry in fresh.pending(name)}
