@@ -287,12 +287,15 @@ def _borrowing_queues(
 ) -> Iterator[QuotaNode]:
     """Yield the queues below a cohort that exceed their nominal quota. Skip the subtree visited before, and cohorts
     within their quota."""
-    for child in cohort.cohorts:
-        if child is not skipped and exceeds_nominal(child, keys):
+    cohorts, queues = cohort.children_with(keys)
+    for child, cells in cohorts:
+        if child is not skipped and any(cell.usage > cell.subtree for cell in cells):
             yield from _borrowing_queues(child, skipped, keys)
-    for queue in cohort.queues:
-        if exceeds_nominal(queue, keys):
-            yield queue
+    for queue, cells in queues:
+        for cell in cells:
+            if cell.usage > cell.subtree:
+                yield queue
+                break
 
 
 def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) -> Variant:

@@ -11,6 +11,7 @@ All amounts are integers in base units.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from scheduling.model.cohort import ResourceQuota
 from scheduling.model.resources import FlavorResource
@@ -162,6 +163,7 @@ class QuotaNode:
             found = self.cells[key] = Cell(key, self)
             if self.parent is not None:
                 found.parent = self.parent.cell(key)
+                self.parent.forget_children()
         return found
 
     def ancestors(self) -> list[CohortNode]:
@@ -185,12 +187,35 @@ class QuotaNode:
 class CohortNode(QuotaNode):
     """A cohort. `cohorts` and `queues` are its children, without inactive queues."""
 
-    __slots__ = ("cohorts", "queues")
+    __slots__ = ("_children", "cohorts", "queues")
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.cohorts: list[CohortNode] = []
         self.queues: list[QuotaNode] = []
+        self._children: dict[frozenset[FlavorResource], Children] = {}
+
+    def children_with(self, keys: frozenset[FlavorResource]) -> Children:
+        """The children that have cells of these keys, with those cells. Cached: preemption asks for them at every
+        search, and a tree that changes is built of new cohorts."""
+        found = self._children.get(keys)
+        if found is None:
+            found = self._children[keys] = (_with_cells(self.cohorts, keys), _with_cells(self.queues, keys))
+        return found
+
+    def forget_children(self) -> None:
+        """Forget what is cached: a child got a cell."""
+        self._children.clear()
+
+
+Node = TypeVar("Node", bound=QuotaNode)
+Children = tuple[list[tuple[CohortNode, list[Cell]]], list[tuple[QuotaNode, list[Cell]]]]
+"""Cohorts and ClusterQueues, each with some of its cells."""
+
+
+def _with_cells(nodes: Iterable[Node], keys: frozenset[FlavorResource]) -> list[tuple[Node, list[Cell]]]:
+    pairs = ((node, [node.cells[key] for key in keys if key in node.cells]) for node in nodes)
+    return [(node, cells) for node, cells in pairs if cells]
 
 
 def fits_without_borrowing(

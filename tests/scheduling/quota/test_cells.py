@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.quota.cells import Cell, QuotaNode
+from scheduling.model.resources import FlavorResource
+from scheduling.quota.cells import Cell, CohortNode, QuotaNode
 from scheduling.world import World
 from tests.scheduling.worlds import Plan, plans
 
@@ -68,3 +69,19 @@ def test_usage_and_availability_follow_their_definition(plan: Plan, steps: list[
     for number, amount in reversed(steps):
         cells[number % len(cells)].remove(amount)
     assert [cell.usage for node in found for cell in node.cells.values()] == before
+
+
+def test_the_children_of_a_cohort_are_looked_up_once_until_one_gets_another_cell() -> None:
+    """Each search for preemption targets looks at every queue of the cohort."""
+    cohort, queue, other = CohortNode("cohort"), QuotaNode("queue"), QuotaNode("other")
+    cpu, memory = FlavorResource("default", "cpu"), FlavorResource("default", "memory")
+    for node in (queue, other):
+        node.parent = cohort
+        cohort.queues.append(node)
+    queue.cell(cpu)
+    keys = frozenset((cpu, memory))
+    found = cohort.children_with(keys)
+    assert found == ([], [(queue, [queue.cells[cpu]])])
+    assert cohort.children_with(keys) is found
+    other.cell(memory)
+    assert cohort.children_with(keys) == ([], [(queue, [queue.cells[cpu]]), (other, [other.cells[memory]])])
