@@ -53,8 +53,8 @@ test-faults: $(VENV)/.dev ## the fault matrix: every process and server killed, 
 	$(BIN)/python -m pytest tests/faults $(ARGS)
 
 .PHONY: test-upgrade
-test-upgrade: $(VENV)/.dev ## upgrade a commit to this one under load, and compare rows (FROM=main~20; ARGS="--finished 1000000")
-	$(BIN)/python -m tests.acceptance.upgrade --from $(or $(FROM),$(error FROM=<commit> is missing)) $(ARGS)
+test-upgrade: $(VENV)/.dev ## upgrade the last release to this commit under load, and compare rows (FROM=main~20; ARGS="--finished 1000000")
+	@from="$${FROM:-$$(scripts/last_release)}"; $(BIN)/python -m tests.acceptance.upgrade --from "$$from" $(ARGS)
 
 .PHONY: test-kubernetes
 test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its source the first time (needs Go; minutes)
