@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from accounts.services.object_status import server_metadata
 from clusters.client import JsonObject
+from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.controller import reconcile, runs_elsewhere
@@ -62,7 +63,7 @@ class Changes:
     * changed: the objects whose spec, or gates, the workloads are to have.
     * held: workloads whose quota goes back while the job is on hold, and why; unheld: those of a job that no longer is.
     * removed: workloads that the job does not need.
-    * created: a new workload of the job; taken: a prebuilt one that is its own from now on.
+    * created: new workloads of the job; taken: a prebuilt one that is its own from now on.
     * job: the job as it is to be, where it is to start, to stop or to change.
     * waits: whether it may start once its pods of an earlier admission have stopped.
     * failure: why the pass ended early.
@@ -74,7 +75,7 @@ class Changes:
     held: dict[str, str] = field(default_factory=dict)
     unheld: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    created: JsonObject | None = None
+    created: list[JsonObject] = field(default_factory=list)
     taken: str = ""
     job: JsonObject | None = None
     waits: bool = False
@@ -193,6 +194,43 @@ def look_at(
     return changes
 
 
+def look_at_set(
+    kind: ServingKind, job: JsonObject, row: Job | None, workloads: Sequence[Workload], context: JobContext
+) -> Changes:
+    """One pass over an object whose pods wait, and the rows of its workloads.
+
+    A workload without quota follows the number of replicas. Kueue's keeps the number of an earlier time, and no pods
+    fit it then.
+    """
+    shown = shown_job(kind, job, row, workloads)
+    before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
+    store = ObjectStore([shown, *before.values()])
+    failure = ""
+    try:
+        kind.reconcile(namespace_of(shown), name_of(shown), context, store)
+        _follow_sizes(kind, shown, context, store)
+    except JobError as error:
+        failure = str(error)
+    changes = _changes(before, store.list("Workload"))
+    left = {name_of(each): each for each in store.list("Workload")}
+    changes.unheld = [
+        name for name, old in before.items() if state.is_on_hold(old) and not state.is_on_hold(left.get(name, old))
+    ]
+    changes.failure = failure
+    return changes
+
+
+def _follow_sizes(kind: ServingKind, job: JsonObject, context: JobContext, store: ObjectStore) -> None:
+    sizes = counts_of(kind.pod_sets(job, context)) if kind.workload_count(job) else {}
+    for workload in store.list("Workload", namespace_of(job)):
+        pod_sets = workload["spec"]["podSets"]
+        if sizes.keys() != counts_of(pod_sets).keys() or state.has_quota(workload) or state.is_finished(workload):
+            continue
+        for pod_set in pod_sets:
+            pod_set["count"] = sizes[pod_set["name"]]
+        store.write(workload)
+
+
 def _written(job: JsonObject) -> tuple[Any, Any]:
     """The parts of a job that a pass writes."""
     return job.get("spec"), annotations_of(job)
@@ -266,7 +304,8 @@ def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
     metadata = shown["metadata"]
     metadata |= {**server_metadata(row), "finalizers": [keys.RESOURCE_IN_USE]}
     if row.job is not None and row.job.kind in JOB_KINDS:  # no object stands for a group of pods
-        metadata["ownerReferences"] = [owner_reference(_owner(row.job, job), controller=True)]
+        controls = not JOB_KINDS[row.job.kind].groups_pods
+        metadata["ownerReferences"] = [owner_reference(_owner(row.job, job), controller=controls)]
     shown["status"] = {**workload_status(row), "conditions": [dict(each) for each in row.conditions]}
     _complete_conditions(row, shown)
     return shown
@@ -292,6 +331,8 @@ def _complete_conditions(row: Workload, shown: JsonObject) -> None:
         state.FINISHED: row.status == WorkloadStatus.FINISHED or row.ending is not None,
     }
     now = rfc3339(row.updated_at)
+    if row.on_hold and not reserved:
+        state.set_condition(shown, state.QUOTA_RESERVED, False, state.ON_HOLD, row.on_hold, now)
     for kind, wanted in holds.items():
         known = state.condition_of(shown, kind)
         if state.is_true(shown, kind) == wanted:
@@ -320,7 +361,7 @@ def _changes(before: Mapping[str, JsonObject], left: Iterable[JsonObject]) -> Ch
         reclaimable = _reclaimable(new)
         if reclaimable != _reclaimable(old):
             changes.reclaimable[name] = reclaimable
-    changes.created = next((each for each in after.values() if not uid_of(each)), None)
+    changes.created = [each for each in after.values() if not uid_of(each)]
     return changes
 
 

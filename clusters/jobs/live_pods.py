@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from clusters.client import JsonObject
+from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.controller import reconcile
 from clusters.jobs.framework.errors import JobError, PendingJob
-from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of, set_annotation
+from clusters.jobs.framework.manifest import annotations_of, labels_of, name_of, namespace_of, set_annotation
 from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.pod import TERMINATION_TARGET, ManagedPod, Pod, group_name_of, is_gated, start_pod
@@ -120,21 +121,40 @@ class LivePodGroup(SeenPodGroup):
         _give_back(self.pods, self.store)
 
 
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """The object whose controller makes the pods, such as a StatefulSet, and the objects that it makes them by."""
+
+    kind: ServingKind
+    object: JsonObject
+    parts: Sequence[JsonObject] = ()
+
+
 def look_at_pods(
-    pods: Sequence[JsonObject], roles: Sequence[str], workload: JsonObject | None, context: JobContext, place: Place
+    pods: Sequence[JsonObject],
+    roles: Sequence[str],
+    workload: JsonObject | None,
+    context: JobContext,
+    place: Place,
+    maker: Maker | None = None,
 ) -> PodChanges:
     """Run passes over the pods of a workload until they change nothing more.
 
-    `roles` are those of the pods in their group, "" for a pod that is alone. `workload` is None for a group that is not
-    complete yet.
+    `roles` are those of the pods in their group, "" for a pod that is alone or that its maker gives a role. `workload`
+    is None for a group that is not complete yet.
     """
     shown = [_with_role(pod, role) for pod, role in zip(pods, roles, strict=True)]
-    store = _PodStore([*shown, *([workload] if workload is not None else [])])
+    made_by = [maker.object, *maker.parts] if maker is not None else []
+    store = _PodStore([*copy.deepcopy(made_by), *shown, *([workload] if workload is not None else [])])
     failure = ""
     for _ in range(_MAX_PASSES):
         before = store.writes
         try:
-            reconcile(_live(shown[0], context, store, place))
+            if maker is not None:
+                maker.kind.reconcile(namespace_of(maker.object), name_of(maker.object), context, store)
+            live = _live(shown, workload, context, store, place)
+            if live is not None:
+                reconcile(live)
         except JobError as error:
             failure = str(error)
             break
@@ -177,15 +197,20 @@ def look_at_group(
     return store.get("Workload", namespace, name), why, surplus, acts
 
 
-def _live(pod: JsonObject, context: JobContext, store: ObjectStore, place: Place) -> LivePod | LivePodGroup:
-    group = group_name_of(pod)
+def _live(
+    pods: Sequence[JsonObject], workload: JsonObject | None, context: JobContext, store: ObjectStore, place: Place
+) -> LivePod | LivePodGroup | None:
+    """The pods of the workload as its controller sees them: alone, or those of a group, None if the group has none."""
+    namespace = namespace_of(pods[0])
     live: LivePod | LivePodGroup
-    if group:
-        live = LivePodGroup(namespace_of(pod), group, context, store)
+    if workload is not None and annotations_of(workload).get(keys.IS_GROUP_WORKLOAD) == "true":
+        live = LivePodGroup(namespace, name_of(workload), context, store)
+    elif group_name_of(pods[0]):
+        live = LivePodGroup(namespace, group_name_of(pods[0]), context, store)
     else:
-        live = LivePod(Pod(), namespace_of(pod), name_of(pod), context, store)
+        live = LivePod(Pod(), namespace, name_of(pods[0]), context, store)
     live.place = place
-    return live
+    return live if live.found else None
 
 
 def _with_role(pod: JsonObject, role: str) -> JsonObject:

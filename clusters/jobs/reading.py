@@ -93,6 +93,7 @@ class _Reading:
         if group is not None:
             pod_sets = tuple(_named(pod_set, group.role) for pod_set in pod_sets)
         own_class = kind.priority_class(content) if pod_sets else None
+        noted = {keys.IS_GROUP_WORKLOAD: "true", keys.JOB_OWNER_KIND: kind.full_name} if kind.groups_pods else {}
         first = next((name for each in pod_sets if (name := _class_of(each))), "")
         return job_manifest(
             top,
@@ -109,6 +110,7 @@ class _Reading:
             size_path=kind.size_path,
             scales=kind.elastic and is_elastic(content),
             group=group,
+            workload_annotations=noted,
         )
 
     def _failed(self) -> bool:

@@ -29,6 +29,7 @@ from clusters.client import (
     JsonObject,
 )
 from clusters.connection import client_for
+from clusters.jobs.families.serving import lets_pods_wait
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.objects import (
@@ -71,7 +72,6 @@ from clusters.push.desired_state import (
 from clusters.push.installation import pushes_alone
 from clusters.push.jobs.plain_pods import PlainPods
 from clusters.push.jobs.pushed_objects import PushedObjects, is_job_of
-from clusters.push.jobs.set_pods import SetPods
 from clusters.push.jobs.suspendable_jobs import NotYet, SuspendableJobs
 from clusters.push.kueue_objects.serving import serve
 from clusters.push.kueues_lease import keeps_kueue_waiting
@@ -351,10 +351,18 @@ class _Sweep:
             return
         elif source.kind.stopping is Stopping.SUSPEND:
             self._jobs.carry_out(source, row)
+        elif (there := self._gated_set(source)) is not None:
+            self._let_pods_wait(source, there)
+            self._pods.carry_out_set(source, there, row, self._places)
         elif runs(row):
             self._let_pods_start(source)
         elif not is_next_slice(row):
             self._stop(source, row)
+
+    def _gated_set(self, source: JobSource) -> JsonObject | None:
+        """The set in the cluster whose pods are gated as they are made; None for all others."""
+        there = self._objects.there(source) if source.kind.groups_pods else None
+        return there if there is not None and lets_pods_wait(source.kind, there) else None
 
     def _make_pod(self, source: JobSource, row: Workload) -> None:
         """Create a pod of ours, or complete its labels; one that runs in another cluster waits here, for its owner to
@@ -384,7 +392,9 @@ class _Sweep:
     def _let_pods_wait(self, source: JobSource, there: JsonObject | None) -> None:
         """For a job whose pods wait instead of the job: it may have many workloads, so its own state is pushed once
         a sweep."""
-        if source.uid in self._applied:
+        if source.uid in self._applied or (
+            source.found_in_cluster and there is not None and lets_pods_wait(source.kind, there)
+        ):
             return
         self._applied.add(source.uid)
         waiting = waiting_object(source, there)
@@ -483,16 +493,14 @@ class _Sweep:
         return self._client.list(PODS, row.namespace, label_selector=selector, field_selector=LIVE_PODS).items
 
     def follow_pods(self, clock: Callable[[], float]) -> None:
-        """Label pods of StatefulSets, bind pods that wait for us, and find evicted workloads without pods."""
+        """Bind pods that wait for us, and find evicted workloads without pods."""
         with_jobs_held = Workload.objects.filter(
             cluster=self._cluster, job__isnull=False, quota_reserved_at__isnull=False
         ).exclude(status=WorkloadStatus.FINISHED)
-        of_sets = SetPods(self._cluster)
-        if not with_jobs_held.exists() and not of_sets.exist():
+        if not with_jobs_held.exists():
             return
         selector = f"{MANAGED_LABEL}=true"
         pods = self._credible(self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items)
-        of_sets.mark(self._client, pods)
         pods = handed_over(self._cluster, self._client, pods)
         self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
         fail_stray_pods(self._cluster, self._client, self._flavors, pods, clock)

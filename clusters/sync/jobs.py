@@ -5,32 +5,28 @@ from __future__ import annotations
 import copy
 import logging
 import uuid
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from django.db import DataError, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.events import request_push
-from accounts.exceptions import Conflict, ManifestErrors
+from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.defaulting import DEFAULT_NAME, default_queue
-from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.identity import is_managed, queue_name_of
-from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
-from clusters.jobs.registry import ending_of
-from clusters.jobs.submitter import submitter_of
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import PRIORITY_CLASS, QUEUE_NAME
@@ -38,8 +34,6 @@ from queues.manifests.workload import WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import apply_jobs, read_job_object
-from queues.services.pods import record_reclaimable
-from queues.services.submission import create_workloads
 from queues.services.workloads import raise_push, record_finished
 from scheduling.lifecycle.conditions import OWNER_IS_GONE
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
@@ -92,65 +86,13 @@ class JobSync:
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         rows = self._rows(jobs)
-        known: dict[int, JsonObject] = {}
-        for job in jobs:
-            row = rows.get(key_of(job))
-            if row is None:
-                self._submit(job)
-            else:
-                known[row.pk] = job
-                self._follow_size(job, row)
-                self._follow_labels(job, row)
-        self._record(known)
-        if any(self._kind.is_suspended(job) for job in known.values()):
+        if any(self._kind.is_suspended(job) for job in jobs if key_of(job) in rows):
             # The job is suspended now, so an evicted workload may have stopped.
             request_push(self._cluster.name)
-
-    def _record(self, jobs: Mapping[int, JsonObject]) -> None:
-        """Record how jobs ended, and which of their pods are reclaimable, by the keys of their rows."""
-        endings = {pk: ending for pk, job in jobs.items() if (ending := ending_of(self._kind, job)) is not None}
-        spare = {pk: pods for pk, job in jobs.items() if pk not in endings and (pods := self._reclaimable(job))}
-        ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
-        reclaimable: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
-        telling = [*endings, *spare]
-        workloads = Workload.objects.filter(job__in=telling).exclude(status=WorkloadStatus.FINISHED)
-        for pk, namespace, name in workloads.values_list("job_id", "namespace", "name") if telling else ():
-            if pk in endings:
-                ended[endings[pk]].append((namespace, name))
-            for pod_set, count in spare.get(pk or 0, {}).items():
-                reclaimable[pod_set][namespace, name] = count
-        for (reason, message), keys in ended.items():
-            record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
-        for pod_set, counts in reclaimable.items():
-            record_reclaimable(self._cluster, pod_set, counts)
-
-    def _reclaimable(self, job: JsonObject) -> dict[str, int]:
-        """Per pod set of a running job, how many pods will not be needed again."""
-        found = self._kind.reclaimable_pods(job, self._context())
-        return {each["name"]: each["count"] for each in found or ()}
 
     def _context(self) -> JobContext:
         """Return the objects that the kind's rules look up."""
         return context_of(StoredObjects(self._cluster)) if self._kind.refers_to else NO_CLUSTER
-
-    def _follow_size(self, job: JsonObject, row: Job) -> None:
-        """Follow a resize (`kubectl scale`) of a found job whose pods wait instead of the job. Pods beyond its
-        admission wait meanwhile."""
-        scales = self._kind.stopping is Stopping.DELETE_PODS
-        if not (scales and row.found_in_cluster and row.deletion_requested_at is None):
-            return
-        if self._cluster.is_mirrored:
-            return
-        resized = copy.deepcopy(row.manifest)
-        self._kind.resize(resized, copy.deepcopy(job))
-        if self._kind.outcome(job).finished or resized == row.manifest:
-            return
-        try:
-            with transaction.atomic():
-                submitted = read_job_object(resized, objects=self._context().objects)
-                apply_jobs(self._cluster, [submitted], actor=_ACTOR, found_in_cluster=True)
-        except ManifestErrors as errors:
-            _log.warning("%s of cluster %s can't be resized: %s", row, self._cluster.name, errors)
 
     def _relabelled(self, job: JsonObject, row: Job) -> JsonObject | None:
         """The manifest of a found job whose owner changed its queue or priority class."""
@@ -177,19 +119,6 @@ class JobSync:
         except ManifestErrors as errors:
             self._refused_labels[uid] = manifest["metadata"]["labels"]
             _log.warning("%s of cluster %s can't follow its labels: %s", row, self._cluster.name, errors)
-
-    def _submit(self, job: JsonObject) -> None:
-        """Create a workload for a job with a queue label, and suspend the job until it is admitted."""
-        try:
-            ours = self._to_take(job)
-            if ours is not None:
-                self._create(ours)
-        except (ClusterError, JobError, Conflict) as error:
-            # An object that it refers to is missing or unknown, or the name belongs to another workload, which may
-            # end. It is tried again with each list.
-            self._note(job, error)
-        except (ManifestErrors, DataError) as errors:
-            self._refuse(job["metadata"]["uid"], key_of(job), errors)
 
     def _note(self, job: JsonObject, why: Exception | str) -> None:
         _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, why)
@@ -248,14 +177,6 @@ class JobSync:
         submitted = without_owned_keys(as_submitted(job))
         objects = self._context().objects
         return workload_specs(submitted, objects=objects, queue_required=False, found_in_cluster=True)
-
-    def _create(self, job: JsonObject) -> None:
-        with transaction.atomic():
-            submitter = submitter_of(self._cluster.name, job)
-            create_workloads(self._cluster, self._specs(job), actor=_ACTOR, submitted_by=submitter, limited=False)
-            # Its pods may run without having been admitted: they are to be stopped.
-            tell_again(self._cluster, [uuid.UUID(job["metadata"]["uid"])])
-        request_push(self._cluster.name)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         """Handle deleted jobs: a found job takes its workload along, a job of ours is created again."""

@@ -67,7 +67,7 @@ class _Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
     """A job that the controller looks at, with its rows; those of the job that it is a part of, if it is one."""
 
     job: JsonObject
@@ -87,7 +87,7 @@ class _News:
     unheld: list[tuple[str, str]] = field(default_factory=list)
     told: list[Job] = field(default_factory=list)
 
-    def note(self, look: _Look, changes: Changes) -> None:
+    def note(self, look: Look, changes: Changes) -> None:
         namespace = key_of(look.job)[0]
         for name, why in changes.finished.items():
             self.finished[why].append((namespace, name))
@@ -135,9 +135,9 @@ class SuspendableJobSync(JobSync):
         self._waiting.pop(uid, None)
         self._waited.pop(uid, None)
 
-    def _settle(self, jobs: Sequence[JsonObject]) -> list[_Look]:
+    def _settle(self, jobs: Sequence[JsonObject]) -> list[Look]:
         """Passes over these jobs until none changes a row any more; the first looks at jobs that have rows."""
-        known: list[_Look] = []
+        known: list[Look] = []
         left = list(jobs)
         for number in range(_MAX_ROUNDS):
             if not left:
@@ -148,7 +148,7 @@ class SuspendableJobSync(JobSync):
             left = self._look_at(looks)
         return known
 
-    def _looks(self, jobs: Sequence[JsonObject]) -> list[_Look]:
+    def _looks(self, jobs: Sequence[JsonObject]) -> list[Look]:
         """The jobs of rows, and those that are to get one, with the rows of their workloads: in a few queries."""
         rows = self._rows(jobs)
         for job in jobs:
@@ -169,10 +169,10 @@ class SuspendableJobSync(JobSync):
         for job, row in pairs:
             own = list(workloads.get(row.pk, ())) if row is not None else []
             named = prebuilt.get((key_of(job)[0], prebuilt_workload_of(job)))
-            looks.append(_Look(job, row, [*own, *([named] if named is not None else [])]))
+            looks.append(Look(job, row, [*own, *([named] if named is not None else [])]))
         return looks
 
-    def _parts(self, jobs: Iterable[JsonObject]) -> list[_Look]:
+    def _parts(self, jobs: Iterable[JsonObject]) -> list[Look]:
         """Jobs that run as a part of another one: they may run only while that one is admitted."""
         wholes: dict[tuple[str, str, str], list[JsonObject]] = defaultdict(list)
         for job in jobs:
@@ -192,7 +192,7 @@ class SuspendableJobSync(JobSync):
         found = {(row.kind, row.namespace, row.name): row for row in rows}
         workloads = self._workloads([row for key, row in found.items() if key in wholes], [])
         return [
-            _Look(job, None, workloads.get(row.pk, ()), is_part=True)
+            Look(job, None, workloads.get(row.pk, ()), is_part=True)
             for key, row in found.items()
             for job in wholes.get(key, ())
         ]
@@ -218,7 +218,7 @@ class SuspendableJobSync(JobSync):
         found = rows.exclude(status=WorkloadStatus.FINISHED).prefetch_related("pod_sets")
         return {(row.namespace, row.name): row for row in found if (row.namespace, row.name) in wanted}
 
-    def _look_at(self, looks: Sequence[_Look]) -> list[JsonObject]:
+    def _look_at(self, looks: Sequence[Look]) -> list[JsonObject]:
         """Run a pass over each job; return the jobs whose rows it changed."""
         context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         news = _News()
@@ -269,7 +269,7 @@ class SuspendableJobSync(JobSync):
             take_off_hold(self._cluster, news.unheld, actor=_ACTOR, now=self._now)
         self._tell(news.told)
 
-    def _pass(self, look: _Look, context: JobContext) -> Changes | None:
+    def _pass(self, look: Look, context: JobContext) -> Changes | None:
         """Return the changes that the controller makes to a job; None if there are none."""
         job, row = look.job, look.row
         withdrawn = row is not None and row.deletion_requested_at is not None
@@ -281,10 +281,13 @@ class SuspendableJobSync(JobSync):
             return Changes(finished={each.name: (ending[0].value, ending[1]) for each in own})
         if row is not None and not look.workloads and (not row.found_in_cluster or self._kind.outcome(job).finished):
             return None
-        changes = self._try(job, partial(look_at, self._kind, job, row, look.workloads, context))
+        changes = self._try(job, partial(self._changes, look, context))
         if changes is not None and changes.failure:
             self._note(job, changes.failure)
         return changes
+
+    def _changes(self, look: Look, context: JobContext) -> Changes:
+        return look_at(self._kind, look.job, look.row, look.workloads, context)
 
     def _try(self, job: JsonObject, step: Callable[[], _Found]) -> _Found | None:
         """Return the result of the step; None if the job or an object that it refers to cannot be read."""
@@ -316,7 +319,7 @@ class SuspendableJobSync(JobSync):
 
     # The results of a pass are stored in rows
 
-    def _store(self, look: _Look, changes: Changes) -> bool:
+    def _store(self, look: Look, changes: Changes) -> bool:
         """Changes, removes and makes workloads, all or none; whether any row changed. Raises ManifestErrors, and
         Conflict where the name of a workload is not free yet."""
         row = look.row
@@ -330,38 +333,39 @@ class SuspendableJobSync(JobSync):
             changed = self._change(look, changes, locked)
             removed = self._remove([locked[name] for name in changes.removed if name in locked])
             made = self._make(look, changes, {each.name for each in look.workloads})
-            if row is not None and (changed or made):
-                self._follow(row, self._specs(look.job)[0].job)
+            specs = self._specs(look.job) if row is not None and (changed or made) else ()
+            if row is not None and specs:
+                self._follow(row, specs[0].job)
         return changed or removed or made
 
-    def _make_together(self, passed: Sequence[tuple[_Look, Changes]]) -> set[str]:
+    def _make_together(self, passed: Sequence[tuple[Look, Changes]]) -> set[str]:
         """Make the first workloads of new jobs, those of a submitter in one transaction; return the jobs' uids.
 
         If one of them cannot be made, none of its submitter's is: they are made one by one then, which tells why.
         """
-        by_submitter: dict[str, dict[str, WorkloadSpec]] = defaultdict(dict)
+        by_submitter: dict[str, dict[str, list[WorkloadSpec]]] = defaultdict(dict)
         for look, changes in passed:
             if not _is_plain_creation(look, changes):
                 continue
             try:
-                spec = self._spec_to_make(look, changes)
+                specs = self._specs_to_make(look, changes)
             except (ClusterError, JobError, ManifestErrors):
                 continue
-            by_submitter[submitter_of(self._cluster.name, look.job)][look.job["metadata"]["uid"]] = spec
+            by_submitter[submitter_of(self._cluster.name, look.job)][look.job["metadata"]["uid"]] = specs
         made: set[str] = set()
-        for submitter, specs in by_submitter.items():
+        for submitter, by_job in by_submitter.items():
             try:
-                self._make_workloads(list(specs.values()), submitter)
+                self._make_workloads([spec for specs in by_job.values() for spec in specs], submitter)
             except (ManifestErrors, Conflict, DataError):
                 continue
-            made.update(specs)
+            made.update(by_job)
         return made
 
     def _locked(self, rows: Sequence[Workload]) -> dict[str, Workload]:
         found = Workload.objects.filter(pk__in=[row.pk for row in rows]).order_by("pk").select_for_update()
         return {row.name: row for row in found.prefetch_related("pod_sets")} if rows else {}
 
-    def _change(self, look: _Look, changes: Changes, locked: Mapping[str, Workload]) -> bool:
+    def _change(self, look: Look, changes: Changes, locked: Mapping[str, Workload]) -> bool:
         any_changed = False
         for name, obj in changes.changed.items():
             row = locked.get(name)
@@ -388,38 +392,51 @@ class SuspendableJobSync(JobSync):
             raise Conflict("its finished workload is still there: pods or devices of it are left")
         return bool(left)
 
-    def _make(self, look: _Look, changes: Changes, there: set[str]) -> bool:
-        if changes.created is None and not changes.taken:
+    def _make(self, look: Look, changes: Changes, there: set[str]) -> bool:
+        if not changes.created and not changes.taken:
             return False
-        if changes.created is not None:
-            self._free(look, name_of(changes.created), there)
-            spec = self._spec_to_make(look, changes)
+        if changes.created:
+            for each in changes.created:
+                self._free(look, name_of(each), there)
+            specs = self._specs_to_make(look, changes)
         else:
-            (spec,) = self._specs(look.job)
+            specs = self._specs(look.job)[:1]
             (prebuilt,) = [each for each in look.workloads if each.name == changes.taken]
             if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
-                spec = replace(spec, pod_sets=pod_set_specs(prebuilt))
-        if look.row is not None:
-            assert spec.job is not None  # it is the job's
-            spec = replace(spec, job=replace(spec.job, row_id=look.row.pk))
-        self._make_workloads([spec], submitter_of(self._cluster.name, look.job))
+                specs = [replace(specs[0], pod_sets=pod_set_specs(prebuilt))]
+        if look.row is not None and specs[0].job is not None:
+            job = replace(specs[0].job, row_id=look.row.pk)
+            specs = [replace(spec, job=job) for spec in specs]
+        self._make_workloads(specs, submitter_of(self._cluster.name, look.job))
         return True
 
-    def _spec_to_make(self, look: _Look, changes: Changes) -> WorkloadSpec:
-        """The workload of a job as the pass has made it. Raises ManifestErrors."""
-        assert changes.created is not None  # by its callers
-        (spec,) = self._specs(look.job)
-        slices = {key: annotations_of(changes.created).get(key) for key in _SLICE} if is_elastic(look.job) else {}
-        annotations = {**spec.annotations, **{key: value for key, value in slices.items() if value}}
-        queue = changes.created["spec"].get("queueName") or ""
-        return replace(spec, name=name_of(changes.created), queue_name=queue, annotations=annotations)
+    def _specs_to_make(self, look: Look, changes: Changes) -> list[WorkloadSpec]:
+        """The workloads of a job as the pass has made them. Raises ManifestErrors."""
+        spec = self._specs(look.job)[0]
+        noted = self._noted(look.job)
+        return [
+            replace(
+                spec,
+                name=name_of(made),
+                queue_name=made["spec"].get("queueName") or "",
+                annotations={
+                    **spec.annotations,
+                    **{key: value for key, value in annotations_of(made).items() if key in noted and value},
+                },
+            )
+            for made in changes.created
+        ]
+
+    def _noted(self, job: JsonObject) -> Sequence[str]:
+        """The annotations by which the pass tells the workloads of one job apart."""
+        return _SLICE if is_elastic(job) else ()
 
     def _make_workloads(self, specs: Sequence[WorkloadSpec], submitter: str) -> None:
         create_workloads(self._cluster, specs, actor=_ACTOR, now=self._now, limited=False, submitted_by=submitter)
         if self._cluster.serves_kueue:  # the cluster gets their objects
             request_push(self._cluster.name)
 
-    def _free(self, look: _Look, name: str, there: set[str]) -> None:
+    def _free(self, look: Look, name: str, there: set[str]) -> None:
         """Deletes an earlier workload of that name, which has stopped. Raises Conflict while that can't be done."""
         if name not in there:
             return
@@ -447,9 +464,9 @@ class SuspendableJobSync(JobSync):
         return self._now or timezone.now()
 
 
-def _is_plain_creation(look: _Look, changes: Changes) -> bool:
+def _is_plain_creation(look: Look, changes: Changes) -> bool:
     """Whether the pass over a job without a row made its first workload, and nothing else."""
-    if look.is_part or look.row is not None or look.workloads or changes.created is None:
+    if look.is_part or look.row is not None or look.workloads or not changes.created:
         return False
     return not (changes.changed or changes.removed or changes.taken)
 

@@ -34,6 +34,7 @@ from clusters.client import (
     Listing,
     WatchEvent,
 )
+from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import LeaseWatch
@@ -55,6 +56,7 @@ from clusters.sync.pods import PodSync
 from clusters.sync.references import ReferenceSync
 from clusters.sync.served_objects import ServedObjectSync
 from clusters.sync.served_workloads import ServedWorkloadSync
+from clusters.sync.sets import SetPodSync, SetSync
 from clusters.sync.suspendable_jobs import SuspendableJobSync
 from clusters.sync.workloads import WorkloadSync
 from queues.models import Workload
@@ -97,6 +99,7 @@ _Sync = (
     | EventSync
     | PodSync
     | PodGroupSync
+    | SetPodSync
 )
 _Syncs = dict[Kind, tuple[_Sync, ...]]
 
@@ -157,10 +160,9 @@ class Watcher:
     def _scheduled(self) -> _Syncs:
         """Where we decide, jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
-        syncs = {kind: SuspendableJobSync if _is_suspendable(kind) else JobSync for kind in kinds}
-        jobs = {kind.resource: (sync(self._cluster, kind, self._client),) for kind, sync in syncs.items()}
+        jobs = {kind.resource: (job_sync(self._cluster, kind, self._client),) for kind in kinds}
         self._suspendable = [sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)]
-        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client))}
+        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client), SetPodSync(self._cluster))}
         served = self._served_objects()
         # Workload objects last: those of jobs have their rows by then.
         workloads = {kind: served.pop(kind) for kind in KUEUE_KINDS["Workload"] if kind in served}
@@ -353,8 +355,11 @@ def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
     return (frozenset(served) - _KUEUE - devices) | newest(served) | chosen
 
 
-def _is_suspendable(kind: JobKind) -> bool:
-    return kind.has_workload and kind.stopping is Stopping.SUSPEND
+def job_sync(cluster: Cluster, kind: JobKind, client: ClusterClient) -> JobSync:
+    if isinstance(kind, ServingKind) and kind.groups_pods:
+        return SetSync(cluster, kind, client)
+    suspends = kind.has_workload and kind.stopping is Stopping.SUSPEND
+    return SuspendableJobSync(cluster, kind, client) if suspends else JobSync(cluster, kind, client)
 
 
 def _in_order() -> Iterable[Kind]:

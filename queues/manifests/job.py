@@ -91,6 +91,7 @@ class Decided(TypedDict):
     size_path: str
     scales: bool
     group: PodGroupMember | None
+    workload_annotations: Mapping[str, str]
 
 
 def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -> str:
@@ -118,7 +119,8 @@ def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
 def job_manifest(
     top: FieldReader, meta: ObjectMeta, kind: str, api_version: str, body: dict[str, Any], **decided: Unpack[Decided]
 ) -> JobManifest:
-    """A job of any kind, with what all kinds say by labels and annotations."""
+    """A job of any kind, with the labels and annotations that mean the same for all kinds."""
+    decided["workload_annotations"] = {**_copied_annotations(top, meta), **decided["workload_annotations"]}
     return JobManifest(
         meta=meta,
         kind=kind,
@@ -127,7 +129,6 @@ def job_manifest(
         hinted_priority_class=_hinted_priority_class(top, meta),
         maximum_execution_seconds=_maximum_execution_seconds(meta),
         never_preempt=read_never_preempt(top, meta),
-        workload_annotations=_copied_annotations(top, meta),
         uid=_uid(top),
         document=top.report.document,
         **decided,

@@ -83,6 +83,9 @@ def job_workloads(
     job: JobManifest, stored: JobSpec, *, queue_name: str = "", priority: PriorityChoice | None = None
 ) -> list[WorkloadSpec]:
     """The workloads of a stored job, in the order of their replicas; names are stable for as long as its pods are."""
+    annotations = job.workload_annotations
+    if keys.JOB_OWNER_KIND in annotations:
+        annotations = {**annotations, keys.JOB_OWNER_NAME: stored.name}
     template = WorkloadSpec(
         namespace=stored.namespace,
         name="",
@@ -94,7 +97,7 @@ def job_workloads(
         never_preempt=job.never_preempt,
         maximum_execution_seconds=job.maximum_execution_seconds,
         labels={keys.JOB_UID: str(stored.uid)},
-        annotations=job.workload_annotations,
+        annotations=annotations,
         applied_set=stored.applied_set,
         job=stored,
         document=job.document,

@@ -70,6 +70,15 @@ def stateful_set(replicas: int = 3) -> JsonObject:
     )
 
 
+def webhooked(manifest: JsonObject) -> JsonObject:
+    """A StatefulSet as Kueue's webhook leaves it; its pods are gated as the webhook of pods leaves them."""
+    template = manifest["spec"]["template"]
+    gates = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
+    template["spec"]["schedulingGates"] = gates
+    template["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-suspending-parent": "statefulset"}
+    return manifest
+
+
 def leader_worker_set(replicas: int = 2) -> JsonObject:
     templates = {"leaderTemplate": serving_template(), "workerTemplate": serving_template(), "size": 3}
     return queued(
@@ -136,10 +145,11 @@ def test_its_pods_wait_after_an_eviction_and_run_again(system: System) -> None:
     assert running(system) == ["db-0", "db-1"]
 
 
-def test_a_found_stateful_set_is_taken_over_and_resized_by_its_owner(system: System) -> None:
+@pytest.mark.parametrize("found", [stateful_set(2), webhooked(stateful_set(2))], ids=["no webhook", "webhook"])
+def test_a_found_stateful_set_is_taken_over_and_resized_by_its_owner(system: System, found: JsonObject) -> None:
     kind = JOB_KINDS["StatefulSet"].resource
     system.client.create(NAMESPACES, {"metadata": {"name": "team"}})
-    system.client.create(kind, stateful_set(2))
+    system.client.create(kind, found)
     system.advance(10)
     system.watcher.resync()
     turns(system, 6)
@@ -181,9 +191,9 @@ def test_pods_of_a_stateful_set_have_its_queue_and_group_and_follow_another_queu
     system.apply_text(
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: low}\nvalue: 1\n"
     )
-    made = stateful_set(1)
+    made = webhooked(stateful_set(1))
     made["metadata"]["labels"] = {QUEUE: "missing", "kueue.x-k8s.io/priority-class": "low"}
-    system.client.create(kind, made)
+    template = system.client.create(kind, made)["spec"]["template"]
     turns(system, 3)
     workload = system.workload("db")
     [pod] = system.pods()
@@ -196,7 +206,7 @@ def test_pods_of_a_stateful_set_have_its_queue_and_group_and_follow_another_queu
         "kueue.x-k8s.io/prebuilt-workload-name": named, "kueue.x-k8s.io/pod-group-name": named,
         "kueue.x-k8s.io/pod-group-total-count": "1", "kueue.x-k8s.io/role-hash": "main",
     }.items()  # fmt: skip
-    assert QUEUE not in system.client.list(kind).items[0]["spec"]["template"]["metadata"].get("labels", {})
+    assert system.client.list(kind).items[0]["spec"]["template"] == template, "its pods would be replaced"
     system.client.patch(kind, "team", "db", {"metadata": {"labels": {QUEUE: "queue"}}})
     turns(system, 6)
     [pod] = system.pods()

@@ -12,11 +12,11 @@ from clusters.jobs.framework.manifest import name_of, namespace_of
 from clusters.jobs.registry import JOB_KINDS, KINDS
 from clusters.jobs.scenario import NOW
 from clusters.push.jobs.deleted_pods import release_deleted_pods
-from clusters.push.jobs.set_pods import SetPods
 from clusters.push.sweep import PushReport, _Sweep
-from clusters.sync.jobs import JobSync
 from clusters.sync.pod_groups import PodGroupSync
 from clusters.sync.pods import PodSync
+from clusters.sync.sets import SetPodSync
+from clusters.sync.watcher import job_sync
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Workload
 from queues.services.workload_objects import workload_manifest
@@ -29,7 +29,7 @@ class LivePods(LiveScenario):
 
     def live(self) -> list[JsonObject]:
         self.client = StoredCluster(self.store)
-        self.pod_syncs = (PodSync(self.cluster), PodGroupSync(self.cluster, self.client))
+        self.pod_syncs = (PodSync(self.cluster), PodGroupSync(self.cluster, self.client), SetPodSync(self.cluster))
         self.seen: dict[str, JsonObject] = {}
         self.seconds = START.timestamp()
         if "pods" in self.scenario:
@@ -43,7 +43,9 @@ class LivePods(LiveScenario):
             self.object = obj
             self.key = (obj["kind"], namespace_of(obj), name_of(obj))
             self.store.write(merge_patch(obj, {"metadata": {"creationTimestamp": NOW}}))
-        self.job_sync = JobSync(self.cluster, self.kind, self.client) if isinstance(self.kind, ServingKind) else None
+        self.job_sync = None
+        if isinstance(self.kind, ServingKind):
+            self.job_sync = job_sync(self.cluster, self.kind, self.client)
         self._settle()
         return [self._now("create"), *(self._after(step) for step in self.scenario.get("steps") or ())]
 
@@ -64,7 +66,6 @@ class LivePods(LiveScenario):
             self._watch()
             sweep = _Sweep(self.cluster, self.client, PushReport(), lambda: self.seconds)
             sweep.tell()
-            SetPods(self.cluster).mark(self.client, self.store.list("Pod"))
             self._schedule()
             now = (self.store.writes, self._rows())
             if now == before:

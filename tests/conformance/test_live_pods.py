@@ -1,4 +1,4 @@
-"""The recorded scenarios of pods on the road of live ones: alone, in groups, and those of Deployments.
+"""The recorded scenarios of pods on the road of live ones: alone, in groups, and those of the kinds that serve.
 
 Every pod and workload is as recorded after every step, but in the scenarios of `DIFFERENT`. The binder, which gives
 pods the domains of their topology, has no part in the recordings.
@@ -18,13 +18,26 @@ from tests.conformance.test_live_jobs import comparable, differences, recorded, 
 
 pytestmark = pytest.mark.django_db(transaction=True)  # the push reads in transactions of its own
 
-KINDS: Final = ("deployment", "pod", "podgroup")
+KINDS: Final = ("deployment", "leaderworkerset", "pod", "podgroup", "statefulset")
 
 _NEXT_GROUP: Final = "once the group has ended or its workload was deleted, another pod begins another group"
 
+_NO_WORKLOAD: Final = "pods for which there is no workload wait without the marks of a group"
+_NOT_ITS_PODS: Final = "no pod runs under the workload, which was evicted: its quota is free again"
+
+_NEW_SIZE: Final = "a workload without quota follows the number of replicas, with which its pods fit it"
+
 DIFFERENT: Final[Mapping[str, str]] = {
+    "leaderworkerset-seen-000": _NOT_ITS_PODS,
+    "leaderworkerset-seen-005": _NO_WORKLOAD,
+    "leaderworkerset-seen-019": _NOT_ITS_PODS,
+    **{f"leaderworkerset-seen-{number}": _NO_WORKLOAD for number in ("043", "046", "053", "059", "065", "066")},
     "podgroup-seen-011": _NEXT_GROUP,
     "podgroup-seen-086": _NEXT_GROUP,
+    "statefulset-seen-004": _NO_WORKLOAD,
+    "statefulset-seen-006": _NEW_SIZE,
+    "statefulset-seen-039": _NEW_SIZE,
+    "statefulset-seen-021": "labels that the Configuration names are copied from these objects as from all others",
 }
 """The scenarios that fare otherwise than recorded, with why. One that agrees must leave."""
 

@@ -14,6 +14,7 @@ from clusters.jobs.framework.job_kind import JobKind, Outcome, Stopping, Templat
 from clusters.jobs.framework.manifest import (
     JsonObject,
     annotations_of,
+    controller_of,
     dig,
     labels_of,
     namespace_of,
@@ -45,6 +46,10 @@ class ServingKind(JobKind):
     """A kind whose pods are gated. `framework` is the value written on its pods."""
 
     framework: str
+    group_label: str = ""
+    """The label by which pods of one workload are told from pods of another one of the same object."""
+    part_kind: str = ""
+    """The kind of the objects by which it makes its pods, where it does not make them itself."""
     defaults_updates = True
     stopping = Stopping.DELETE_PODS
     optional = False
@@ -63,10 +68,6 @@ class ServingKind(JobKind):
     def selector_of_pods(self, job: JsonObject) -> str:
         wanted = dig(job, "spec", "selector", "matchLabels") or {}
         return ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
-
-    def resize(self, job: JsonObject, sizes: JsonObject) -> None:
-        if dig(sizes, "spec", "replicas") is not None:
-            job["spec"]["replicas"] = sizes["spec"]["replicas"]
 
     def outcome(self, job: JsonObject) -> Outcome:
         return Outcome(False)
@@ -113,6 +114,10 @@ class ServingKind(JobKind):
     @abstractmethod
     def reconcile(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
         """One pass over one object and its pods. Raises JobError."""
+
+    def maker_of(self, pod: JsonObject) -> str:
+        """The name of the object that made a pod, which the pod's controller says."""
+        return str((controller_of(pod) or {}).get("name", ""))
 
     def is_ours(self, job: JsonObject, context: JobContext) -> bool:
         """Whether the controller looks after the object, one that is being deleted included."""
@@ -183,6 +188,12 @@ def is_of_old_revision(pod: JsonObject, stateful_set: JsonObject) -> bool:
     status = stateful_set.get("status") or {}
     current = status.get("currentRevision") or ""
     return current != (status.get("updateRevision") or "") and current == labels_of(pod).get(REVISION_LABEL, "")
+
+
+def lets_pods_wait(kind: JobKind, job: JsonObject) -> bool:
+    """Whether the webhook has marked the templates, so that the object's pods are gated as they are made."""
+    marked = [annotated_parent(template) for _, template in kind.templates(job)]
+    return isinstance(kind, ServingKind) and kind.groups_pods and set(marked) == {kind.framework}
 
 
 def annotated_parent(template: JsonObject) -> str | None:

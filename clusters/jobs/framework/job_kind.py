@@ -106,6 +106,8 @@ class JobKind(ABC):
     """The path that errors name if the number of pods cannot change."""
     serves: ClassVar[bool] = False
     """Whether jobs run until they are deleted."""
+    groups_pods: ClassVar[bool] = False
+    """Whether the pods of a workload are members of a pod group, which the controller of pods starts and stops."""
     kept_texts: ClassVar[frozenset[str]] = frozenset()
     """Fields that the kind's API writes even where they are empty."""
     omitted_zeros: ClassVar[frozenset[str]] = frozenset()

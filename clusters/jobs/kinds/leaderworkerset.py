@@ -55,6 +55,9 @@ class LeaderWorkerSet(ServingKind):
     plural = "leaderworkersets"
     framework = "leaderworkerset.x-k8s.io/leaderworkerset"
     optional = True
+    groups_pods = True
+    group_label = _GROUP_INDEX_LABEL
+    part_kind = "StatefulSet"
     workloads_per = WorkloadsPer.GROUP
     short_names = ("lws",)
     kept_texts = frozenset({"message"})
@@ -78,7 +81,10 @@ class LeaderWorkerSet(ServingKind):
         return f"{_NAME_LABEL}={name_of(job)}"
 
     def group_of(self, pod: JsonObject) -> str:
-        return labels_of(pod).get(_GROUP_INDEX_LABEL, "")
+        return labels_of(pod).get(self.group_label, "")
+
+    def maker_of(self, pod: JsonObject) -> str:
+        return labels_of(pod).get(_NAME_LABEL, "")
 
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
         found = super().pod_sets(job, context)

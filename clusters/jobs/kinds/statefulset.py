@@ -51,6 +51,7 @@ class StatefulSet(ServingKind):
     kind = "StatefulSet"
     plural = "statefulsets"
     framework = "statefulset"
+    groups_pods = True
     short_names = ("sts",)
     restart_policies = ("Always",)
     spec_integers = ("replicas",)
@@ -223,24 +224,16 @@ def _mark_pod(pod: JsonObject, context: JobContext, store: ObjectStore) -> None:
     workload_name, _ = find_workload(job, store)
     if not queue_name_of(job) and not context.settings.manage_jobs_without_queue_name:
         return
-    marks = marks_of_pod(pod, job, workload_name)
-    for field, values in marks.items():
-        mapping_at(pod, "metadata", field).update(values)
-    if marks:
-        store.write(pod)
-
-
-def marks_of_pod(pod: JsonObject, job: JsonObject, workload_name: str) -> dict[str, dict[str, str]]:
-    """The labels and annotations that a pod of a managed StatefulSet lacks as a member of its workload's group. A
-    member follows the set's queue, and nothing else."""
     queue = queue_name_of(job)
-    if group_name_of(pod) == workload_name:
-        follows = not queue or labels_of(pod).get(keys.QUEUE_NAME) == queue
-        return {} if follows else {"labels": {keys.QUEUE_NAME: queue}}
+    if group_name_of(pod) == workload_name:  # a member follows the set's queue, and nothing else
+        if queue and labels_of(pod).get(keys.QUEUE_NAME) != queue:
+            set_label(pod, keys.QUEUE_NAME, queue)
+            store.write(pod)
+        return
     labels = {keys.MANAGED: "true", keys.QUEUE_NAME: queue, keys.PRIORITY_CLASS: priority_class_of(job)}
-    return {
-        "labels": {key: value for key, value in labels.items() if value},
-        "annotations": {
+    mapping_at(pod, "metadata", "labels").update({key: value for key, value in labels.items() if value})
+    mapping_at(pod, "metadata", "annotations").update(
+        {
             keys.PREBUILT_WORKLOAD: workload_name,
             keys.POD_GROUP_NAME: workload_name,
             keys.POD_GROUP_TOTAL_COUNT: str(_replicas(job)),
@@ -248,5 +241,6 @@ def marks_of_pod(pod: JsonObject, job: JsonObject, workload_name: str) -> dict[s
             keys.POD_GROUP_SERVING: "true",
             keys.POD_GROUP_POD_INDEX_LABEL: _POD_INDEX_LABEL,
             keys.ROLE_HASH: MAIN,
-        },
-    }
+        }
+    )
+    store.write(pod)

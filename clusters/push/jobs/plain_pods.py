@@ -10,24 +10,27 @@ from functools import partial
 from accounts.models import Cluster
 from clusters.client import PODS, ClusterClient, JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
+from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.manifest import name_of
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import shown_workload
-from clusters.jobs.live_pods import look_at_pods
+from clusters.jobs.live_pods import Maker, PodChanges, look_at_pods
 from clusters.jobs.objects import AdmittedWorkload, CannotStart, JobSource
+from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.whole_objects import add_placement, difference
 from clusters.push.desired_state import FlavorNodes, Places, admitted_workload, runs
 from clusters.push.jobs.pushed_objects import PushedObjects
+from queues.manifests import kueue_keys as keys
 from queues.models import Workload
 from queues.services.pod_groups.life import is_composed
 from scheduling.model.times import rfc3339
 
 
 class PlainPods:
-    """The pods of one cluster that are workloads, alone or in groups."""
+    """The pods of one cluster that are workloads, alone or in groups, and those of sets."""
 
     def __init__(self, cluster: Cluster, objects: PushedObjects, flavors: Mapping[str, FlavorNodes]) -> None:
         self._cluster = cluster
@@ -53,7 +56,32 @@ class PlainPods:
         workload = shown_workload(row, found[0][1]) if is_composed(row) else None
         place = partial(_place, by_name, admitted_workload(row, self._flavors, places))
         pods, roles = [pod for _, pod in found], [source.pod_set for source, _ in found]
-        changes = look_at_pods(pods, roles, workload, self._context, place)
+        self._write(look_at_pods(pods, roles, workload, self._context, place), row)
+
+    def carry_out_set(self, source: JobSource, there: JsonObject, row: Workload, places: Places) -> None:
+        """Mark, start, stop, or let go the pods that a StatefulSet or LeaderWorkerSet has for a workload.
+
+        Nothing is written to the set itself: with a changed template its pods would be replaced. Raises CannotStart,
+        and JobError where an object that the workload refers to is missing.
+        """
+        kind, client = source.kind, self._objects.client
+        assert isinstance(kind, ServingKind)
+        selector = kind.selector_of_pods(there)
+        parts: Sequence[JsonObject] = ()
+        if kind.part_kind:
+            parts = client.list(JOB_KINDS[kind.part_kind].resource, row.namespace, label_selector=selector).items
+        if kind.group_label:
+            selector += f",{kind.group_label}={row.annotations.get(keys.COMPONENT_INDEX, '')}"
+        pods = client.list(PODS, row.namespace, label_selector=selector).items
+        if not pods:
+            return
+        place = partial(
+            _place, dict.fromkeys(map(name_of, pods), source), admitted_workload(row, self._flavors, places)
+        )
+        maker = Maker(kind, there, parts)
+        self._write(look_at_pods(pods, [""] * len(pods), shown_workload(row, there), self._context, place, maker), row)
+
+    def _write(self, changes: PodChanges, row: Workload) -> None:
         for before, after in changes.patched:
             self._patch(before, after)
         for before, after in changes.deleted:

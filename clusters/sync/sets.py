@@ -1,0 +1,130 @@
+"""Syncs StatefulSets and LeaderWorkerSets, and has the push look at the pods that they make."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.db.models import Q
+from django.db.models.fields.json import KeyTextTransform
+
+from accounts.events import request_push
+from accounts.models import Cluster
+from accounts.transactions import unnoticed_transaction
+from clusters.client import ClusterClient, JsonObject, Listing, WatchEvent
+from clusters.jobs.families.serving import ServingKind, annotated_parent
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.identity import queue_name_of
+from clusters.jobs.framework.manifest import dig, is_being_deleted, labels_of, namespace_of, uid_of
+from clusters.jobs.kinds.pod import group_name_of, is_gated
+from clusters.jobs.live_job import Changes, look_at_set
+from clusters.jobs.registry import JOB_KINDS
+from clusters.sync.suspendable_jobs import Look, SuspendableJobSync
+from queues.manifests.kueue_keys import COMPONENT_INDEX, QUEUE_NAME
+from queues.models import Workload
+from queues.services.workloads import raise_push
+from scheduling.model.vocabulary import WorkloadStatus
+
+_BY_FRAMEWORK: Final = {
+    kind.framework: kind for kind in JOB_KINDS.values() if isinstance(kind, ServingKind) and kind.groups_pods
+}
+_State = tuple[Any, ...]
+"""The parts of an object by which the pods of a set may have to change."""
+
+
+class SetSync(SuspendableJobSync):
+    """Keeps the workloads of one kind of set in step with the sets of one cluster."""
+
+    def __init__(self, cluster: Cluster, kind: ServingKind, client: ClusterClient) -> None:
+        super().__init__(cluster, kind, client)
+        self._serving = kind
+        self._states: dict[str, _State] = {}
+
+    def _changes(self, look: Look, context: JobContext) -> Changes:
+        return look_at_set(self._serving, look.job, look.row, look.workloads, context)
+
+    def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
+        # One that names a queue gets a workload in every namespace, also in one whose pods the webhook lets alone.
+        return super()._as_the_webhook_leaves_it(job) or (job if queue_name_of(job) else None)
+
+    def _noted(self, job: JsonObject) -> Sequence[str]:
+        return (COMPONENT_INDEX,)
+
+    def _take_in(self, jobs: Sequence[JsonObject]) -> None:
+        super()._take_in(jobs)
+        states = {uid_of(job): _state_of_set(job) for job in jobs}
+        changed = [job for job in jobs if self._states.get(uid_of(job)) != states[uid_of(job)]]
+        self._states |= states
+        _look_again(self._cluster, Q(job__in=[row.pk for row in self._rows(changed).values()]) if changed else None)
+
+    def _lose(self, jobs: Sequence[JsonObject]) -> None:
+        super()._lose(jobs)
+        for job in jobs:
+            self._states.pop(uid_of(job), None)
+
+
+class SetPodSync:
+    """Has the push look at the workload of a set whose pods come, change or go."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._states: dict[str, _State] = {}
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Apply lists and changes in the order in which they came."""
+        touched: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        for item in items:
+            if isinstance(item, Listing):
+                there = {uid_of(pod) for pod in item.items}
+                self._states = {uid: state for uid, state in self._states.items() if uid in there}
+            for pod in item.items if isinstance(item, Listing) else (item.object,):
+                kind = _BY_FRAMEWORK.get(annotated_parent(pod) or "")
+                if kind is not None and self._is_news(
+                    pod, gone=not isinstance(item, Listing) and item.type == "DELETED"
+                ):
+                    touched[kind.kind, namespace_of(pod), kind.maker_of(pod)].add(kind.group_of(pod))
+        wanted = Q()
+        for (kind_name, namespace, name), groups in touched.items():
+            of_set = Q(job__kind=kind_name, namespace=namespace, job__name=name)
+            if "" not in groups:
+                of_set &= Q(component_index__in=groups)
+            wanted |= of_set
+        _look_again(self._cluster, wanted if touched else None)
+
+    def _is_news(self, pod: JsonObject, *, gone: bool) -> bool:
+        uid = uid_of(pod)
+        if gone:
+            return self._states.pop(uid, None) is not None
+        state = _state_of_pod(pod)
+        changed = self._states.get(uid) != state
+        self._states[uid] = state
+        return changed
+
+
+def _state_of_set(job: JsonObject) -> _State:
+    status = job.get("status") or {}
+    spec = job.get("spec") or {}
+    return (
+        labels_of(job).get(QUEUE_NAME),
+        spec.get("replicas"),
+        status.get("currentRevision"),
+        status.get("updateRevision"),
+    )
+
+
+def _state_of_pod(pod: JsonObject) -> _State:
+    queue = labels_of(pod).get(QUEUE_NAME)
+    return queue, group_name_of(pod), is_gated(pod), dig(pod, "status", "phase"), is_being_deleted(pod)
+
+
+def _look_again(cluster: Cluster, workloads: Q | None) -> None:
+    """Have the push run the pass on the pods of these workloads."""
+    if workloads is None or cluster.is_mirrored:
+        return
+    indexed = Workload.objects.annotate(component_index=KeyTextTransform(COMPONENT_INDEX, "annotations"))
+    rows = indexed.filter(workloads, cluster=cluster).exclude(status=WorkloadStatus.FINISHED)
+    with unnoticed_transaction():
+        raised = raise_push(rows)
+    if raised:
+        request_push(cluster.name)
