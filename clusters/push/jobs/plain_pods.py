@@ -26,6 +26,7 @@ from clusters.push.jobs.pushed_objects import PushedObjects
 from queues.manifests import kueue_keys as keys
 from queues.models import Workload
 from queues.services.pod_groups.life import is_composed
+from scheduling.model.pod import DEFAULT_SCHEDULER
 from scheduling.model.times import rfc3339
 
 
@@ -116,8 +117,12 @@ def _delete(client: ClusterClient, before: JsonObject, after: JsonObject) -> Non
 def _place(sources: Mapping[str, JobSource], workload: AdmittedWorkload, pod: JsonObject, info: PodSetInfo) -> None:
     """Add our labels, the node where all pods of the set run, and the gate where each has a node of its own.
 
-    Where no node was chosen, Kueue's own gate holds a pod back until its topology is known.
+    Where no node was chosen, Kueue's own gate holds a pod back until its topology is known. A pod that HAMi's webhook
+    has seen is bound by HAMi's scheduler.
     """
+    source = sources[name_of(pod)]
+    if (pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER) != DEFAULT_SCHEDULER:
+        source = replace(source, hami_binds=True)
     (pod_set,) = [each for each in workload.pod_sets if each.name == info.name]
     topology = pod_set.topology if pod_set.nodes else None
-    add_placement(sources[name_of(pod)], replace(workload, pod_sets=(replace(pod_set, topology=topology),)), [info])
+    add_placement(source, replace(workload, pod_sets=(replace(pod_set, topology=topology),)), [info])

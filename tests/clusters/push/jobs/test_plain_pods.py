@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusters.client import NAMESPACES, PODS, JsonObject
-from clusters.jobs.objects import CLUSTER_QUEUE_LABEL, WORKLOAD_UID_LABEL
+from clusters.jobs.objects import CLUSTER_QUEUE_LABEL, HAMI_WEBHOOK_LABEL, WORKLOAD_UID_LABEL
 from clusters.push.sweep import PushReport, _Sweep
 from scheduling.model.vocabulary import WorkloadStatus
 from tests.clusters.group_pods import found_pod
@@ -44,6 +44,19 @@ def test_marks_of_an_earlier_admission_do_not_keep_a_pod_from_starting(admitted:
     assert labels(admitted).items() >= {
         WORKLOAD_UID_LABEL: str(workload.uid), CLUSTER_QUEUE_LABEL: workload.cluster_queue_name,
     }.items()  # fmt: skip
+
+
+@pytest.mark.parametrize(("scheduler", "label"), [("default-scheduler", "ignore"), ("hami-scheduler", None)])
+def test_a_pod_that_hamis_webhook_has_seen_is_left_to_hamis_scheduler(
+    system: System, scheduler: str, label: str | None
+) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    system.client.create(PODS, found_pod("train", schedulerName=scheduler))
+    system.watcher.resync()
+    system.engine.run()
+    sweep(system).tell()
+    assert WORKLOAD_UID_LABEL in labels(system)
+    assert labels(system).get(HAMI_WEBHOOK_LABEL) == label
 
 
 def test_a_workload_that_is_admitted_during_a_sweep_starts_with_the_next(admitted: System) -> None:
