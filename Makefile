@@ -61,6 +61,11 @@ test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
+.PHONY: test-operators
+test-operators: $(VENV)/.dev ## kinds of jobs with the operators of their releases, on a real Kubernetes (needs Go; minutes)
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes --operators
+	$(BIN)/python -m pytest tests/operators $(ARGS)
+
 .PHONY: test-kueue-suite
 test-kueue-suite: $(VENV)/.dev ## Kueue's own end-to-end specs in its place (KUEUE=DIR, a checkout of Kueue; root, Go; CONTROL=1: with the real Kueue)
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes

@@ -1,8 +1,11 @@
-"""Builds a real Kubernetes control plane for `make test-kubernetes`: python scripts/kubernetes.py FOLDER
+"""Builds a real Kubernetes control plane for `make test-kubernetes`: python scripts/kubernetes.py FOLDER [--operators]
 
 etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and kwok, which plays the kubelets of nodes that
 are not there. All come as source through Go's module proxy, checked against Go's checksum database, and are built by
 the machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
+
+With --operators, for `make test-operators`, it builds operators of kinds of jobs too, and keeps the definitions and
+webhooks that their releases install, in FOLDER/operators.
 """
 
 import json
@@ -19,11 +22,12 @@ KUBERNETES = "1.36.3"
 
 
 class Source(NamedTuple):
-    """A Go module, and the programs of it that we want: name -> package."""
+    """A Go module, and the programs of it that we want: name -> package; and the files to keep of it."""
 
     module: str
     version: str
     programs: dict[str, str]
+    kept: tuple[str, ...] = ()
 
 
 SOURCES = (
@@ -37,16 +41,56 @@ SOURCES = (
 )
 
 
-def main(target: Path) -> None:
+OPERATORS = (
+    Source(
+        "sigs.k8s.io/jobset",
+        "v0.12.0",
+        {"jobset": "."},
+        ("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml"),
+    ),
+    Source(
+        "sigs.k8s.io/lws",
+        "v0.6.1",
+        {"lws": "./cmd"},
+        ("config/crd/bases/*.yaml", "config/webhook/manifests.yaml"),
+    ),
+    Source(
+        "github.com/kubeflow/mpi-operator",
+        "v0.8.2",
+        {"mpi-operator": "./cmd/mpi-operator"},
+        ("manifests/base/kubeflow.org_mpijobs.yaml",),
+    ),
+    Source(
+        "github.com/ray-project/kuberay/ray-operator",
+        "v1.5.0",
+        {"ray-operator": "."},
+        ("config/crd/bases/*.yaml",),
+    ),
+)
+
+
+def main(target: Path, *, operators: bool) -> None:
     """Build what is missing in the folder."""
     if shutil.which("go") is None:
         sys.exit("Go is not installed: a Kubernetes control plane is built from its source with it.")
     target.mkdir(parents=True, exist_ok=True)
-    for source in SOURCES:
+    for source in (*SOURCES, *(OPERATORS if operators else ())):
         missing = {name: package for name, package in source.programs.items() if not (target / name).exists()}
         if missing:
             with tempfile.TemporaryDirectory(prefix="kueueweb-kubernetes-") as folder:
-                build(unpack(source, Path(folder) / "source"), missing, target.resolve())
+                unpacked = unpack(source, Path(folder) / "source")
+                keep(unpacked, source, target)
+                build(unpacked, missing, target.resolve())
+
+
+def keep(folder: Path, source: Source, target: Path) -> None:
+    """Copy the manifests of an operator that a cluster needs."""
+    for name in source.programs if source.kept else ():
+        kept = target / "operators" / name
+        kept.mkdir(parents=True, exist_ok=True)
+        for pattern in source.kept:
+            for path in folder.glob(pattern):
+                shutil.copyfile(path, kept / path.name)
 
 
 def unpack(source: Source, folder: Path) -> Path:
@@ -90,4 +134,4 @@ def run(*command: str, directory: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), operators="--operators" in sys.argv[2:])
