@@ -1,13 +1,16 @@
-"""Syncs objects that jobs refer to."""
+"""Syncs objects that jobs and pods refer to, those of dynamic resource allocation among them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from accounts.events import wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.jobs.framework.manifest import name_of, namespace_of
 from queues.services.cluster_objects import Key, store_cluster_objects
+from queues.services.pods import workloads_of_pods
+from scheduling.devices.claims.reading import as_v1
 
 
 class ReferenceSync:
@@ -44,6 +47,33 @@ class ReferenceSync:
         return {key: _spec_of(found) for key, found in present.items()}
 
 
+class DeviceObjectSync(ReferenceSync):
+    """Keeps the rows of one kind of dynamic resource allocation in step with the cluster, all in the form of v1: classes,
+    slices, claim templates, and the devices that claims hold.
+
+    Of a claim only what it holds is kept, with the pods that it is for, and their workload if they are of one.
+    """
+
+    def _kept(self, present: dict[Key, JsonObject]) -> dict[Key, JsonObject]:
+        if self._kind.kind == "ResourceClaim":
+            return self._claims(present)
+        return {key: _object(as_v1(found)) for key, found in present.items()}
+
+    def _changed(self) -> None:
+        wake_scheduler(self._cluster.name)
+
+    def _claims(self, present: dict[Key, JsonObject]) -> dict[Key, JsonObject]:
+        pods = {key: _pods(found) for key, found in present.items()}
+        workloads = workloads_of_pods(self._cluster, {uid for uids in pods.values() for uid in uids})
+        found = {}
+        for key, claim in present.items():
+            status = claim.get("status") or {}
+            held = {name: status[name] for name in ("allocation", "reservedFor") if status.get(name)}
+            whose = next((workloads[uid] for uid in pods[key] if uid in workloads), "")
+            found[key] = {**_object({**claim, "spec": {}}), "status": held, "pods": pods[key], "workload": whose}
+        return found
+
+
 def _key(obj: JsonObject) -> Key:
     return namespace_of(obj), name_of(obj)
 
@@ -51,3 +81,17 @@ def _key(obj: JsonObject) -> Key:
 def _spec_of(obj: JsonObject) -> JsonObject:
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {"name": name_of(obj)},
             "spec": obj.get("spec") or {}}  # fmt: skip
+
+
+def _object(found: JsonObject) -> JsonObject:
+    metadata = {name: found["metadata"][name] for name in ("name", "creationTimestamp") if name in found["metadata"]}
+    spec = found.get("spec") or {}  # its author may have written no more yet
+    return {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": spec}
+
+
+def _pods(claim: JsonObject) -> list[str]:
+    """The uids of the pods that use the claim, or for which it was made."""
+    reserved = (claim.get("status") or {}).get("reservedFor") or ()
+    owners = claim["metadata"].get("ownerReferences") or ()
+    found = [each["uid"] for each in reserved if each.get("resource") == "pods"]
+    return sorted({*found, *(each["uid"] for each in owners if each.get("kind") == "Pod")})

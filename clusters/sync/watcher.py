@@ -42,7 +42,6 @@ from clusters.pace import Pace
 from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
-from clusters.sync.device_objects import DeviceObjectSync
 from clusters.sync.ended_namespaces import EndedNamespaceSync
 from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
@@ -53,7 +52,7 @@ from clusters.sync.nodes import NodeSync
 from clusters.sync.ownership import Ownership
 from clusters.sync.pod_groups import PodGroupSync
 from clusters.sync.pods import PodSync
-from clusters.sync.references import ReferenceSync
+from clusters.sync.references import DeviceObjectSync, ReferenceSync
 from clusters.sync.served_objects import ServedObjectSync
 from clusters.sync.served_workloads import ServedWorkloadSync
 from clusters.sync.sets import SetPodSync, SetSync
