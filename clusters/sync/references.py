@@ -48,8 +48,7 @@ class ReferenceSync:
 
 
 class DeviceObjectSync(ReferenceSync):
-    """Keeps the rows of one kind of dynamic resource allocation in step with the cluster, all in the form of v1: classes,
-    slices, claim templates, and the devices that claims hold.
+    """Keeps the rows of one kind of dynamic resource allocation in step with the cluster, all in the form of v1.
 
     Of a claim only what it holds is kept, with the pods that it is for, and their workload if they are of one.
     """
