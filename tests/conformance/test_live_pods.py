@@ -36,6 +36,7 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "podgroup-seen-086": _NEXT_GROUP,
     "statefulset-seen-004": _NO_WORKLOAD,
     "statefulset-seen-006": _NEW_SIZE,
+    "statefulset-seen-010": _NEW_SIZE,
     "statefulset-seen-039": _NEW_SIZE,
     "statefulset-seen-021": "labels that the Configuration names are copied from these objects as from all others",
 }
