@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import FlavorQuota
 from tests.clusters.every_kind import pods_of
@@ -20,7 +21,7 @@ from tests.kubernetes.test_kinds import HIGH, end, high_job, make, name_of, rows
 from tests.operators.released import KINDS, RELEASES, ReleasedOperator
 
 _PATIENCE = 240.0
-_SERVING = ("LeaderWorkerSet", "RayCluster")
+_SERVING = tuple(kind for kind in KINDS if JOB_KINDS[kind].serves or JOB_KINDS[kind].stopping is Stopping.DELETE_PODS)
 
 
 @pytest.fixture
