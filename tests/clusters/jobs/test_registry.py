@@ -23,7 +23,7 @@ _KNOWN_ELSEWHERE = {
     "clusters/manifests/foreign_kinds.py": {"CronJob", "Job"},  # what to write instead of a kind that is not taken
     "clusters/jobs/framework/conditions.py": {"Pod"},  # Kueue's rule for a workload that a pod owns
     "clusters/push/claims.py": {"Pod"},  # who owns a claim
-    "clusters/sync/device_objects.py": {"Pod"},
+    "clusters/sync/references.py": {"Pod"},
     "clusters/jobs/scenario.py": {"Pod"},  # the steps of recorded scenarios make pods
     "clusters/webhook/policy.py": {"Pod"},  # a pod is held to what a template of pods is
     "kueueweb/demo/jobs.py": {"Job"},  # what the demo submits
