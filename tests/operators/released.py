@@ -36,16 +36,13 @@ class Release(NamedTuple):
 RELEASES: Final = (
     Release("jobset", ("JobSet",), "config.jobset.x-k8s.io/v1alpha1"),
     Release("lws", ("LeaderWorkerSet",), "config.lws.x-k8s.io/v1alpha1"),
-    Release("mpi-operator", ("MPIJob",), arguments=("--kubeConfig", "kubeconfig"), healthy_at=""),
     Release(
-        "ray-operator",
-        ("RayCluster",),
-        arguments=(
-            "--kubeconfig", "kubeconfig", "--enable-leader-election=false", "--metrics-addr", "0",
-            "--health-probe-bind-address", "{health}",
-        ),
+        "mpi-operator",
+        ("MPIJob",),
+        arguments=("--kubeConfig", "kubeconfig", "--lock-namespace", "kube-system"),
+        healthy_at="",
     ),
-)  # fmt: skip
+)
 KINDS: Final = tuple(kind for release in RELEASES for kind in release.kinds)
 
 
