@@ -40,11 +40,14 @@ class Change(models.Model):
         db_persist=True,
         help_text="The namespace of a workload; all else is everybody's.",
     )
+    holds_quota = models.BooleanField(
+        db_default=False, help_text="Whether it is a workload that holds quota, or held it when it ended."
+    )
     noted_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["cluster_id", "tenant", "id"], name="change_tenant")]
+        indexes = [models.Index(fields=["cluster_id", "tenant", "holds_quota", "id"], name="change_line")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"

@@ -217,7 +217,7 @@ class Engine:
         """Run one batch; None if it was refused and undone."""
         now = self._batch_at = self._clock()
         pace = self._pacing.pace(now)
-        changes = read_changes(self.cluster_id, pace.notes_of_a_tenant, self._outdated)
+        changes = read_changes(self.cluster_id, pace.notes_of_a_line, self._outdated)
         self._pacing.hear(changes, now)
         self._builder, self._concerned = None, dict.fromkeys(changes.by_kind.get("workload", {}).values())
         self._catch_up(changes, now)

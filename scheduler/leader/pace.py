@@ -14,16 +14,16 @@ from scheduler.store.changes import Changes
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The size of a batch: notes per tenant, steps outside the cycle, and seconds of cycles."""
+    """The size of a batch: notes per line of a tenant, steps outside the cycle, and seconds of cycles."""
 
-    notes_of_a_tenant: int
+    notes_of_a_line: int
     steps: int
     seconds: float
 
 
-ALONE: Final = Pace(notes_of_a_tenant=250, steps=1000, seconds=0.2)
+ALONE: Final = Pace(notes_of_a_line=250, steps=1000, seconds=0.2)
 """A transaction of this length is seldom refused."""
-SHARED: Final = Pace(notes_of_a_tenant=25, steps=100, seconds=0.02)
+SHARED: Final = Pace(notes_of_a_line=25, steps=100, seconds=0.02)
 SHARED_SECONDS: Final = 60.0
 """How long batches stay short after two tenants were seen."""
 

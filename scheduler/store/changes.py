@@ -16,26 +16,32 @@ from django.db import connection
 LIMIT = 20_000
 """At most this many notes on configuration, nodes and devices per batch; the rest follows in the next one."""
 LIMIT_OF_TENANTS = 500
-"""At most this many notes on workloads per batch if very many tenants have some; each tenant has an equal part."""
-MIN_OF_A_TENANT = 5
+"""At most this many notes on workloads per batch if very many tenants have some; each has two lines, workloads that
+hold quota and all others, and each line an equal part."""
+MIN_OF_A_LINE = 5
 
-# Walk from tenant to tenant by the index and take the oldest notes of each: the cost depends on what is taken, not
-# on the length of the list.
-_OLDEST_OF_EACH_TENANT: Final = """
-    WITH RECURSIVE tenants (tenant) AS (
-        (SELECT tenant FROM scheduler_change WHERE cluster_id = %(cluster)s ORDER BY tenant LIMIT 1)
+# Walk from line to line by the index and take the oldest notes of each: the cost depends on what is taken, not on the
+# length of the list. Workloads that hold quota have a line of their own, so that quota that they release is heard of
+# before the thousands that were submitted since.
+_OLDEST_OF_EACH_LINE: Final = """
+    WITH RECURSIVE lines (tenant, holds_quota) AS (
+        (
+            SELECT tenant, holds_quota FROM scheduler_change
+            WHERE cluster_id = %(cluster)s ORDER BY tenant, holds_quota LIMIT 1
+        )
         UNION ALL
-        SELECT (
-            SELECT tenant FROM scheduler_change
-            WHERE cluster_id = %(cluster)s AND tenant > tenants.tenant ORDER BY tenant LIMIT 1
-        ) FROM tenants WHERE tenants.tenant IS NOT NULL
+        SELECT later.tenant, later.holds_quota FROM lines CROSS JOIN LATERAL (
+            SELECT tenant, holds_quota FROM scheduler_change
+            WHERE cluster_id = %(cluster)s AND (tenant, holds_quota) > (lines.tenant, lines.holds_quota)
+            ORDER BY tenant, holds_quota LIMIT 1
+        ) AS later
     )
-    SELECT note.* FROM tenants CROSS JOIN LATERAL (
+    SELECT note.* FROM lines CROSS JOIN LATERAL (
         SELECT id, kind, object_id, key FROM scheduler_change
-        WHERE cluster_id = %(cluster)s AND tenant = tenants.tenant ORDER BY id
-        LIMIT CASE WHEN tenants.tenant = '' THEN %(limit)s ELSE least(%(tenant_limit)s, greatest(
-            %(min_of_a_tenant)s,
-            %(limit_of_tenants)s / greatest(1, (SELECT count(*) FROM tenants WHERE tenant <> ''))
+        WHERE cluster_id = %(cluster)s AND tenant = lines.tenant AND holds_quota = lines.holds_quota ORDER BY id
+        LIMIT CASE WHEN lines.tenant = '' THEN %(limit)s ELSE least(%(line_limit)s, greatest(
+            %(min_of_a_line)s,
+            %(limit_of_tenants)s / greatest(1, (SELECT count(*) FROM lines WHERE tenant <> ''))
         )) END
     ) AS note ORDER BY note.id
 """
@@ -54,9 +60,10 @@ class Changes:
         return bool(self.by_kind)
 
 
-def read_changes(cluster_id: int, notes_of_a_tenant: int, outdated: Mapping[int, str] | None = None) -> Changes:
-    """The present notes, with at most `notes_of_a_tenant` per namespace, and fewer if very many namespaces have
-    some: a batch must be short, or the flood of one or of many would delay all others.
+def read_changes(cluster_id: int, notes_of_a_line: int, outdated: Mapping[int, str] | None = None) -> Changes:
+    """The present notes, with at most `notes_of_a_line` per namespace on workloads that hold quota, and as many on
+    others, and fewer if very many namespaces have some: a batch must be short, or the flood of one or of many would
+    delay all others.
 
     Workloads in `outdated` (row id -> key) are among the changes wherever their notes stand, because a batch was
     refused for them. Otherwise it would be decided in the same way, and refused, until all older notes are gone,
@@ -71,13 +78,13 @@ def read_changes(cluster_id: int, notes_of_a_tenant: int, outdated: Mapping[int,
         if row is None:
             raise LookupError(f"cluster {cluster_id} was deleted")
         cursor.execute(
-            _OLDEST_OF_EACH_TENANT,
+            _OLDEST_OF_EACH_LINE,
             {
                 "cluster": cluster_id,
                 "limit": LIMIT,
-                "tenant_limit": notes_of_a_tenant,
+                "line_limit": notes_of_a_line,
                 "limit_of_tenants": LIMIT_OF_TENANTS,
-                "min_of_a_tenant": MIN_OF_A_TENANT,
+                "min_of_a_line": MIN_OF_A_LINE,
             },
         )
         notes = cursor.fetchall()

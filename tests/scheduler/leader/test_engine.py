@@ -200,8 +200,12 @@ class TestMeanwhile:
         make_workload(cluster, "victim")
         engine = start(cluster)
         engine.run()
-        for number in range(ALONE.notes_of_a_tenant):
-            make_workload(cluster, f"preemptor-{number}", priority=10)
+        make_workload(cluster, "preemptor", priority=10)
+        deleted = [
+            Change(cluster_id=cluster.pk, kind="workload", object_id=-n, key=f"team/deleted-{n}", holds_quota=True)
+            for n in range(1, ALONE.notes_of_a_line + 1)
+        ]
+        Change.objects.bulk_create(deleted)
         record_finished(cluster, [("team", "victim")])
         run = engine.run(30)
         assert (run.refused, run.admitted, run.preempted, run.more) == (1, 1, 0, False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from django.utils import timezone
 
+from queues.models import Workload
 from scheduler.models import Change
 from scheduler.store.changes import forget_changes, read_changes
-from tests.factories import make_cluster
+from tests.factories import make_cluster, make_workload
 
 pytestmark = pytest.mark.django_db
 
@@ -44,3 +46,16 @@ def test_many_tenants_together_do_not_make_a_long_batch() -> None:
     Change.objects.bulk_create(flood)
     taken = read_changes(cluster.pk, 250).by_kind["workload"]
     assert Counter(key.partition("/")[0] for key in taken.values()) == {f"tenant-{n}": 5 for n in range(200)}
+
+
+def test_a_flood_of_submissions_holds_up_no_workload_of_its_tenant_that_ends() -> None:
+    cluster = make_cluster()
+    held = make_workload(cluster, "held")
+    Workload.objects.filter(pk=held.pk).update(quota_reserved_at=timezone.now())
+    Change.objects.all().delete()
+    flood = [
+        Workload(cluster=cluster, namespace=held.namespace, name=f"w-{n}", created_at=timezone.now()) for n in range(30)
+    ]
+    first = [workload.pk for workload in Workload.objects.bulk_create(flood)][:20]
+    Workload.objects.filter(pk=held.pk).update(status="Finished")
+    assert list(read_changes(cluster.pk, 20).by_kind["workload"]) == [*first, held.pk]
