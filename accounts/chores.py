@@ -12,18 +12,20 @@ from django.db import connection
 CHORE_SECONDS: Final = 2.0
 """The time from look to look; a task that was not started in it is sent anew."""
 
-_chores: Final[dict[str, str]] = {}
+_chores: Final[dict[str, tuple[str, tuple[str, ...]]]] = {}
+"""By task: the query, and its parameters."""
 
 
-def runs_while(task: str, rows: str) -> None:
-    """Have the task sent every CHORE_SECONDS while this query, which has no parameters, finds a row."""
-    _chores[task] = rows
+def runs_while(task: str, rows: str, *parameters: str) -> None:
+    """Have the task sent every CHORE_SECONDS while this query with these parameters finds a row."""
+    _chores[task] = rows, parameters
 
 
 def due_chores() -> list[str]:
     """The tasks that have rows to work on, by one query."""
     names = sorted(_chores)
+    looks = ", ".join(f"EXISTS ({_chores[name][0]})" for name in names)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(f'EXISTS ({_chores[name]})' for name in names)}")
+        cursor.execute(f"SELECT {looks}", [value for name in names for value in _chores[name][1]])
         found = cursor.fetchone()
     return [name for name, has_rows in zip(names, found, strict=True) if has_rows]

@@ -84,8 +84,8 @@ def release_pods(cluster: str, pods: list[tuple[str, str]]) -> None:
 
 runs_while(
     "clusters.tasks.follow_managers",
-    f"SELECT FROM queues_admissioncheck WHERE controller_name = '{MULTIKUEUE}'"  # noqa: S608 (a constant)
-    " UNION ALL SELECT FROM queues_multikueuecluster",
+    "SELECT FROM queues_admissioncheck WHERE controller_name = %s UNION ALL SELECT FROM queues_multikueuecluster",
+    MULTIKUEUE,
 )
 
 

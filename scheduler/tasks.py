@@ -141,7 +141,8 @@ def keep_house() -> None:
 
 runs_while(
     "scheduler.tasks.ask_webhook_checks",
-    f"SELECT FROM queues_admissioncheck WHERE controller_name = '{WEBHOOK_CONTROLLER}'",
+    "SELECT FROM queues_admissioncheck WHERE controller_name = %s",
+    WEBHOOK_CONTROLLER,
 )
 
 
