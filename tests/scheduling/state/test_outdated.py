@@ -36,7 +36,7 @@ def waiting(cpu: str = "1") -> World:
 
 
 def settle(world: World) -> list[str]:
-    """Who is admitted, cycle by cycle; each cycle reads a bounded number again."""
+    """Run cycles and return the workloads that each of them admits; a cycle reads a bounded number again."""
     admitted: list[str] = []
     for result in run_until_idle(world, NOW):
         assert result.read <= AT_ONCE
