@@ -151,7 +151,7 @@ def look_at_pods(
         before = store.writes
         try:
             if maker is not None:
-                maker.kind.reconcile(namespace_of(maker.object), name_of(maker.object), context, store)
+                maker.kind.reconcile_pods(namespace_of(maker.object), name_of(maker.object), context, store)
             live = _live(shown, workload, context, store, place)
             if live is not None:
                 reconcile(live)

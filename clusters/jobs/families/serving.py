@@ -115,6 +115,9 @@ class ServingKind(JobKind):
     def reconcile(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
         """One pass over one object and its pods. Raises JobError."""
 
+    def reconcile_pods(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
+        """The part of a pass that concerns the pods of an object: make them members of their workloads' groups."""
+
     def maker_of(self, pod: JsonObject) -> str:
         """The name of the object that made a pod, which the pod's controller says."""
         return str((controller_of(pod) or {}).get("name", ""))

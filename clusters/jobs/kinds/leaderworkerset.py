@@ -128,14 +128,22 @@ class LeaderWorkerSet(ServingKind):
         if job is None or not self.is_ours(job, context):
             return
         self._reconcile_workloads(job, context, store)
+        self.reconcile_pods(namespace, name, context, store)
+
+    def reconcile_pods(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
+        job = store.get(self.kind, namespace, name)
+        if job is None or not self.is_ours(job, context):
+            return
         stateful_sets = by_name(
             found for found in store.list("StatefulSet", namespace) if labels_of(found).get(_NAME_LABEL) == name
         )
         for pod in store.list("Pod", namespace):
             if labels_of(pod).get(_NAME_LABEL) == name:
-                owner = controller_of(pod)
-                stateful_set = stateful_sets.get(owner["name"]) if owner is not None else None
-                self._reconcile_pod(pod, job, stateful_set, store)
+                owner = controller_of(pod) or {}
+                if owner.get("uid") == uid_of(job) and _mark_pod(pod, job):
+                    store.write(pod)  # its operator makes pods without StatefulSets
+                elif owner.get("uid") != uid_of(job):
+                    self._reconcile_pod(pod, job, stateful_sets.get(owner.get("name", "")), store)
 
     def _reconcile_workloads(self, job: JsonObject, context: JobContext, store: ObjectStore) -> None:
         superfluous = by_name(

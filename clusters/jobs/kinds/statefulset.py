@@ -114,9 +114,23 @@ class StatefulSet(ServingKind):
     # The controllers
 
     def reconcile(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
+        job = self._managed(namespace, name, context, store)
+        if job is not None:
+            _reconcile_members(job, store)
+            self._reconcile_workload(job, context, store)
+        self._mark_pods(namespace, context, store)
+
+    def reconcile_pods(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
+        job = self._managed(namespace, name, context, store)
+        if job is not None:
+            _reconcile_members(job, store)
+        self._mark_pods(namespace, context, store)
+
+    def _managed(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> JsonObject | None:
         job = store.get(self.kind, namespace, name)
-        if job is not None and not self._is_of_another(job) and self.is_ours(job, context):
-            self._reconcile_set(job, context, store)
+        return job if job is not None and not self._is_of_another(job) and self.is_ours(job, context) else None
+
+    def _mark_pods(self, namespace: str, context: JobContext, store: ObjectStore) -> None:
         for pod in list(self._pods(namespace, store)):
             _mark_pod(pod, context, store)
 
@@ -125,13 +139,8 @@ class StatefulSet(ServingKind):
             if annotated_parent(pod) == self.framework and not is_terminated(pod) and not is_being_deleted(pod):
                 yield pod
 
-    def _reconcile_set(self, job: JsonObject, context: JobContext, store: ObjectStore) -> None:
-        name, workload = find_workload(job, store)
-        for pod in store.list("Pod", namespace_of(job)):
-            if group_name_of(pod) == name:
-                _follow_queue(pod, job, store)
-                if is_of_old_revision(pod, job):
-                    let_run(pod, store)
+    def _reconcile_workload(self, job: JsonObject, context: JobContext, store: ObjectStore) -> None:
+        _, workload = find_workload(job, store)
         if workload is None:
             self._make_workload(job, context, store)
         else:
@@ -149,6 +158,16 @@ class StatefulSet(ServingKind):
         set_priority(workload, priority_of(job, pod_sets, None, context))
         if store.get("Workload", namespace_of(job), name_of(workload)) is None:
             store.write(workload)
+
+
+def _reconcile_members(job: JsonObject, store: ObjectStore) -> None:
+    """Have the pods of the set's group follow its queue, and those of an older revision run."""
+    name, _ = find_workload(job, store)
+    for pod in store.list("Pod", namespace_of(job)):
+        if group_name_of(pod) == name:
+            _follow_queue(pod, job, store)
+            if is_of_old_revision(pod, job):
+                let_run(pod, store)
 
 
 def name_owner(workload: JsonObject, owner: JsonObject, full_name: str) -> None:

@@ -1,0 +1,40 @@
+"""The pods of a LeaderWorkerSet are members of their group's workload, at the cost of that group alone."""
+
+from __future__ import annotations
+
+from clusters.client import JsonObject
+from clusters.jobs.framework.store import ObjectStore
+from clusters.jobs.kinds.leaderworkerset import LeaderWorkerSet
+from clusters.jobs.kinds.pod import group_name_of
+from clusters.jobs.reading import NO_CLUSTER
+from tests.clusters.test_pods_that_wait import leader_worker_set
+
+_NAME = "leaderworkerset.sigs.k8s.io/name"
+
+
+def set_object(kind: str, name: str) -> JsonObject:
+    metadata = {"namespace": "team", "name": name, "uid": f"{kind}-{name}", "labels": {_NAME: "llm"}}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata}
+
+
+def test_pods_are_marked_though_no_workload_can_be_made_for_other_groups() -> None:
+    """The priority class is gone, which keeps a workload from being made and must not keep pods from being stopped."""
+    job = leader_worker_set(1000)
+    job["metadata"] |= {"namespace": "team", "uid": "8a532403-a76a-4ada-a56e-d900841158d8"}
+    job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "gone"
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": "llm",
+        "uid": "StatefulSet-llm",
+        "controller": True,
+    }
+    pod = set_object("Pod", "llm-0") | {"apiVersion": "v1", "spec": {}, "status": {}}
+    pod["metadata"] |= {"ownerReferences": [owner]}
+    pod["metadata"]["labels"] |= {"leaderworkerset.sigs.k8s.io/group-index": "0"}
+    store = ObjectStore([job, set_object("StatefulSet", "llm"), pod])
+    LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
+    marked = store.get("Pod", "team", "llm-0")
+    assert marked is not None
+    assert group_name_of(marked).startswith("leaderworkerset-llm-0-")
+    assert store.list("Workload") == []
