@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from accounts.exceptions import ManifestErrors
-from clusters.client import NAMESPACES, JsonObject, Kind
+from clusters.client import NAMESPACES, PODS, JsonObject, Kind
+from clusters.jobs.cluster_objects import RowsAndCluster
+from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import Job, Workload
 from queues.services.jobs import delete_jobs
@@ -315,3 +317,26 @@ def test_each_job_of_a_cron_job_waits_runs_and_ends(system: System) -> None:
     system.turn()
     assert system.client.get(kind, "team", "nightly") is None
     assert not Job.objects.filter(kind="CronJob").exists()
+
+
+def test_a_pod_that_only_says_that_it_is_of_a_set_does_not_run(system: System) -> None:
+    kind = JOB_KINDS["LeaderWorkerSet"]
+    system.install_operator("LeaderWorkerSet")
+    system.client.create(NAMESPACES, {"metadata": {"name": "team"}})
+    found = leader_worker_set(1)
+    context = job_context({}, RowsAndCluster(system.cluster, system.client))
+    kind.default(found, context)  # as the webhook leaves it
+    gates = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
+    templates = found["spec"]["leaderWorkerTemplate"]
+    for part in (templates["leaderTemplate"], templates["workerTemplate"]):
+        part["spec"]["schedulingGates"] = gates
+    system.client.create(kind.resource, found)
+    labels = {"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+    annotations = templates["workerTemplate"]["metadata"]["annotations"]
+    metadata = {"namespace": "team", "name": "forged", "labels": labels, "annotations": annotations}
+    spec = templates["workerTemplate"]["spec"]
+    system.client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    turns(system, 6)
+    assert running(system) == ["llm-0", "llm-0-1", "llm-0-2"]
+    [forged] = [pod for pod in system.pods() if pod["metadata"]["name"] == "forged"]
+    assert forged["spec"]["schedulingGates"] == gates

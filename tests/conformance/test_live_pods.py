@@ -23,7 +23,7 @@ KINDS: Final = ("deployment", "leaderworkerset", "pod", "podgroup", "statefulset
 _NEXT_GROUP: Final = "once the group has ended or its workload was deleted, another pod begins another group"
 
 _NO_WORKLOAD: Final = "pods for which there is no workload wait without the marks of a group"
-_NOT_ITS_PODS: Final = "no pod runs under the workload, which was evicted: its quota is free again"
+_NOT_ITS_PODS: Final = "pods of which no StatefulSet is known stay at their gates: anyone can write their labels"
 
 _NEW_SIZE: Final = "a workload without quota follows the number of replicas, with which its pods fit it"
 

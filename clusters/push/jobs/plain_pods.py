@@ -13,7 +13,7 @@ from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.manifest import name_of
+from clusters.jobs.framework.manifest import controller_of, name_of, uid_of
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import shown_workload
@@ -73,7 +73,10 @@ class PlainPods:
             parts = client.list(JOB_KINDS[kind.part_kind].resource, row.namespace, label_selector=selector).items
         if kind.group_label:
             selector += f",{kind.group_label}={row.annotations.get(keys.COMPONENT_INDEX, '')}"
-        pods = client.list(PODS, row.namespace, label_selector=selector).items
+        # Anyone can write a label, and the pass lets pods run that no StatefulSet is known to make.
+        makers = {uid_of(each) for each in (there, *parts)}
+        listed = client.list(PODS, row.namespace, label_selector=selector).items
+        pods = [pod for pod in listed if (controller_of(pod) or {}).get("uid") in makers]
         if not pods:
             return
         place = partial(
