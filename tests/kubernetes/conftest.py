@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.clusters.webhook.served import ServedWebhook
 from tests.kubernetes.control_plane import PROGRAMS, ControlPlane
 from tests.kubernetes.device_plugin import DevicePlugin
+from tests.kubernetes.our_webhook import our_webhook
 from tests.kubernetes.system import System
 
 
@@ -25,6 +27,13 @@ def device_plugin(plane: ControlPlane) -> Iterator[DevicePlugin]:
     with DevicePlugin(plane.admin) as plugin:
         yield plugin
     assert plugin.faults == []
+
+
+@pytest.fixture
+def webhook(system: System, plane: ControlPlane) -> Iterator[ServedWebhook]:
+    """It answers with the rights of its own account, and the API server asks it."""
+    with our_webhook(plane, system.cluster) as served:
+        yield served
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,6 @@ from tests.clusters.test_pods_that_wait import RUNTIME, RUNTIMES
 from tests.clusters.webhook.served import ServedWebhook
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.operators import Operators, install_definitions
-from tests.kubernetes.our_webhook import our_webhook
 from tests.kubernetes.system import System
 
 _LONG: Final = 3600
@@ -34,8 +33,6 @@ HIGH: Final[JsonObject] = {
 EXAMPLES: Final = sorted((Path(__file__).resolve().parents[2] / "docs" / "examples").glob("*.yaml"))
 MADE_BY_CRON: Final = "made-by-cron"
 """What `kubectl create job --from` makes of the CronJob."""
-SINGLE: Final = ("Pod", POD_GROUP)
-"""Whose pods somebody has to make again."""
 
 
 @pytest.fixture
@@ -50,13 +47,6 @@ def operators(system: System) -> Iterator[Operators]:
             for item in system.admin.list(rules.resource, "team").items:
                 system.admin.delete(rules.resource, "team", item["metadata"]["name"])
     assert running.faults == []
-
-
-@pytest.fixture
-def webhook(system: System, plane: ControlPlane) -> Iterator[ServedWebhook]:
-    """It answers with the rights of its own account, and the API server asks it."""
-    with our_webhook(plane, system.cluster) as served:
-        yield served
 
 
 def in_team(manifests: list[JsonObject]) -> list[JsonObject]:
@@ -76,6 +66,14 @@ def make(plane: ControlPlane, kind: str) -> None:
     plane.kubectl("create", "-f", "-", manifests=manifests)
     if kind == "CronJob":
         plane.kubectl("create", "job", MADE_BY_CRON, "--from=cronjob/nightly", "--namespace", "team")
+
+
+def replacements() -> list[JsonObject]:
+    """Other pods for the pod group, whose stopped pods keep their names until then, as under Kueue."""
+    pods = jobs_of(POD_GROUP, name_of(POD_GROUP), run_seconds=_LONG, cpu="250m")
+    for pod in pods:
+        pod["metadata"]["name"] += "-again"
+    return pods
 
 
 def rows() -> dict[str, Workload]:
@@ -142,6 +140,48 @@ def high_job() -> JsonObject:
     return job
 
 
+def make_all(system: System, plane: ControlPlane, kinds: Iterable[str]) -> dict[str, int]:
+    """Make a job of each kind, whose pods wait; return how many pods of each are to run."""
+    system.turn()  # the webhook knows the training runtimes that the watcher has seen
+    system.apply(HIGH)
+    FlavorQuota.objects.filter(resource="cpu").update(nominal_quota=9_000)
+    for kind in kinds:
+        make(plane, kind)
+    assert not [pod for pod in system.pods() if not pod["spec"].get("schedulingGates")], "no pod before an admission"
+    return {kind: pods_of(kind) for kind in kinds}
+
+
+def preempt_all(system: System, plane: ControlPlane) -> None:
+    """Make a job of a higher priority that needs all devices: it runs, and no other one does."""
+    plane.kubectl("create", "-f", "-", manifests=[high_job()])
+    system.until("the higher one runs", lambda: system.phases("high") == ["Running"] * 4, _PATIENCE)
+    assert not {kind for kind, row in rows().items() if row.quota_reserved_at and row.status != "Finished"}
+    assert set(running(system).values()) == {0}
+
+
+def end_the_higher_one(system: System) -> None:
+    """Have the job of the higher priority end."""
+    end(system, "high")
+    system.until("it has ended", lambda: system.status("high") == "Finished", _PATIENCE)
+
+
+def end_all(system: System, plane: ControlPlane, wanted: Mapping[str, int]) -> None:
+    """Have all pods end, and delete the jobs of kinds that serve, whose pods run until then: all workloads finish."""
+    serving = {kind for kind in wanted if kind in JOB_KINDS and _serves(kind)}
+    ending = wanted.keys() - serving
+    end(system)
+    system.until("what ends has ended", lambda: {statuses()[kind] for kind in ending} == {"Finished"}, _PATIENCE)
+    assert {kind: rows()[kind].reason for kind in ending} == dict.fromkeys(ending, "Succeeded")
+    for kind in serving:
+        assert running(system)[kind] == wanted[kind], kind
+        plane.kubectl("delete", JOB_KINDS[kind].plural, name_of(kind), "--namespace", "team", "--wait=false")
+    system.until("what served has ended", lambda: set(statuses().values()) == {"Finished"}, _PATIENCE)
+
+
+def _serves(kind: str) -> bool:
+    return JOB_KINDS[kind].serves or JOB_KINDS[kind].stopping is Stopping.DELETE_PODS
+
+
 def test_our_examples_are_valid_by_the_published_definitions(plane: ControlPlane, operators: Operators) -> None:
     refused = {}
     examples = {path.name: [*yaml.safe_load_all(path.read_text())] for path in EXAMPLES}
@@ -156,34 +196,12 @@ def test_our_examples_are_valid_by_the_published_definitions(plane: ControlPlane
 def test_one_job_of_every_kind_is_preempted_runs_again_and_ends(
     system: System, plane: ControlPlane, operators: Operators, webhook: ServedWebhook
 ) -> None:
-    system.turn()  # the webhook knows the training runtimes that the watcher has seen
-    system.apply(HIGH)
-    FlavorQuota.objects.filter(resource="cpu").update(nominal_quota=9_000)
-    wanted = {kind: pods_of(kind) for kind in EVERY_KIND}
-    for kind in EVERY_KIND:
-        make(plane, kind)
-    assert not [pod for pod in system.pods() if not pod["spec"].get("schedulingGates")], "no pod before an admission"
-
+    wanted = make_all(system, plane, EVERY_KIND)
     wait_until_all_run(system, wanted)
-    plane.kubectl("create", "-f", "-", manifests=[high_job()])
-    system.until("the higher one runs", lambda: system.phases("high") == ["Running"] * 4, _PATIENCE)
-    holding = {kind for kind, row in rows().items() if row.quota_reserved_at and row.status != "Finished"}
-    assert holding == set()
-    assert set(running(system).values()) == {0}
-
-    single = {item["metadata"]["name"] for kind in SINGLE for item in jobs_of(kind, name_of(kind))}
-    system.until("pods without an owner are gone", lambda: not single & pod_names(system), _PATIENCE)
-    for kind in SINGLE:
-        make(plane, kind)
-    end(system, "high")
-    system.until("it has ended", lambda: system.status("high") == "Finished", _PATIENCE)
+    preempt_all(system, plane)
+    system.until("the pod without an owner is gone", lambda: name_of("Pod") not in pod_names(system), _PATIENCE)
+    make(plane, "Pod")
+    plane.kubectl("create", "-f", "-", manifests=replacements())
+    end_the_higher_one(system)
     wait_until_all_run(system, wanted)
-    serving = {kind for kind, rules in JOB_KINDS.items() if rules.serves or rules.stopping is Stopping.DELETE_PODS}
-    ending = set(EVERY_KIND) - serving
-    end(system)
-    system.until("what ends has ended", lambda: {statuses()[kind] for kind in ending} == {"Finished"}, _PATIENCE)
-    assert {kind: rows()[kind].reason for kind in ending} == dict.fromkeys(ending, "Succeeded")
-    for kind in serving:
-        assert running(system)[kind] == wanted[kind], kind
-        plane.kubectl("delete", JOB_KINDS[kind].plural, name_of(kind), "--namespace", "team", "--wait=false")
-    system.until("what served has ended", lambda: set(statuses().values()) == {"Finished"}, _PATIENCE)
+    end_all(system, plane, wanted)

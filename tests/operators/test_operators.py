@@ -1,4 +1,4 @@
-"""Jobs that operators of real releases run: they wait, start, are preempted, run again, are resized and end."""
+"""Jobs that operators of real releases run: they wait, start, are preempted, run again and end."""
 
 from __future__ import annotations
 
@@ -8,27 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
-from queues.models import FlavorQuota
 from tests.clusters.every_kind import pods_of
 from tests.clusters.webhook.served import ServedWebhook
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.operators import install_definitions
-from tests.kubernetes.our_webhook import our_webhook
 from tests.kubernetes.system import System
-from tests.kubernetes.test_kinds import HIGH, end, high_job, make, name_of, rows, running, statuses
+from tests.kubernetes.test_kinds import end_all, end_the_higher_one, make, make_all, name_of, preempt_all, running
 from tests.operators.released import KINDS, RELEASES, ReleasedOperator
 
 _PATIENCE = 240.0
-_SERVING = tuple(kind for kind in KINDS if JOB_KINDS[kind].serves or JOB_KINDS[kind].stopping is Stopping.DELETE_PODS)
-
-
-@pytest.fixture
-def webhook(system: System, plane: ControlPlane) -> Iterator[ServedWebhook]:
-    """It answers with the rights of its own account, and the API server asks it."""
-    with our_webhook(plane, system.cluster) as served:
-        yield served
 
 
 @pytest.fixture
@@ -56,30 +45,12 @@ def until_running(system: System, operators: list[ReleasedOperator], wanted: dic
 def test_jobs_of_released_operators_are_preempted_run_again_and_end(
     system: System, plane: ControlPlane, operators: list[ReleasedOperator], webhook: ServedWebhook
 ) -> None:
-    system.turn()
-    system.apply(HIGH)
-    FlavorQuota.objects.filter(resource="cpu").update(nominal_quota=9_000)
-    wanted = {kind: pods_of(kind) for kind in KINDS}
-    for kind in KINDS:
-        make(plane, kind)
-    assert not [pod for pod in system.pods() if not pod["spec"].get("schedulingGates")], "no pod before an admission"
+    wanted = make_all(system, plane, KINDS)
     until_running(system, operators, wanted)
-
-    plane.kubectl("create", "-f", "-", manifests=[high_job()])
-    system.until("the higher one runs", lambda: system.phases("high") == ["Running"] * 4, _PATIENCE)
-    assert not {kind for kind, row in rows().items() if row.quota_reserved_at and row.status != "Finished"}
-    assert set(running(system).values()) == {0}
-    end(system, "high")
-    system.until("it has ended", lambda: system.status("high") == "Finished", _PATIENCE)
+    preempt_all(system, plane)
+    end_the_higher_one(system)
     until_running(system, operators, wanted)
-
-    end(system)
-    ending = set(KINDS) - {*_SERVING}
-    system.until("what ends has ended", lambda: {statuses()[kind] for kind in ending} == {"Finished"}, _PATIENCE)
-    for kind in _SERVING:
-        assert running(system)[kind] == wanted[kind], kind
-        plane.kubectl("delete", JOB_KINDS[kind].plural, name_of(kind), "--namespace", "team", "--wait=false")
-    system.until("what served has ended", lambda: set(statuses().values()) == {"Finished"}, _PATIENCE)
+    end_all(system, plane, wanted)
 
 
 def test_a_leader_worker_set_is_scaled(
