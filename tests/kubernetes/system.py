@@ -39,6 +39,7 @@ _KINDS: Final = {
     "ServiceAccount": "serviceaccounts", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
     "Namespace": "namespaces", "Deployment": "deployments", "Service": "services", "Secret": "secrets",
     "ConfigMap": "configmaps", "Role": "roles", "RoleBinding": "rolebindings",
+    "NetworkPolicy": "networkpolicies",
 }  # fmt: skip
 _CLUSTER_WIDE: Final = ("Namespace", "ClusterRole", "ClusterRoleBinding")
 

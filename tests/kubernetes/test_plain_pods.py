@@ -10,6 +10,8 @@ from tests.clusters.group_pods import KUEUE, found_pod, gpu_pod
 from tests.kubernetes.device_plugin import slices_of
 from tests.kubernetes.system import System
 
+KEPT = f"{KUEUE}/managed"
+
 
 def ring() -> Workload:
     """The group's workload."""
@@ -38,9 +40,10 @@ def test_a_gated_group_that_someone_else_made_is_taken_over(system: System) -> N
     system.admin.create(PODS, found_pod("b", group="ring", total=2, run_seconds=12, mib=8000))
     system.until("both run", lambda: system.phases() == ["Running", "Running"])
     for pod in system.pods():
-        assert (pod["spec"].get("schedulingGates"), pod["metadata"].get("finalizers")) == (None, None)
+        assert (pod["spec"].get("schedulingGates"), pod["metadata"].get("finalizers")) == (None, [KEPT])
         assert slices_of(pod)
     system.until("it is finished", lambda: ring().reason == "Succeeded")
+    system.until("its pods are let go", lambda: not any(pod["metadata"].get("finalizers") for pod in system.pods()))
 
 
 def test_an_evicted_group_that_was_found_goes_on_with_other_pods(system: System) -> None:
@@ -50,7 +53,8 @@ def test_an_evicted_group_that_was_found_goes_on_with_other_pods(system: System)
     system.until("two run and the third is gone", lambda: system.phases() == ["Running", "Running"])
     assert names(system) == {"a", "b"}
     hold(system.cluster, [("team", "ring")], actor="alice")
-    system.until("its pods are gone", lambda: not system.pods())
+    system.until("its pods are stopped", lambda: system.phases() == ["Failed", "Failed"])
+    assert names(system) == {"a", "b"}, "they keep their place until others have it"
     release(system.cluster, [("team", "ring")], actor="alice")
     for name in ("d", "e"):
         system.admin.create(PODS, found_pod(name, group="ring", total=2))
