@@ -21,6 +21,7 @@ from accounts.redis_client import redis_client
 SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
 PUSH_TASK: Final = "clusters.tasks.push_cluster"
 RELEASE_TASK: Final = "clusters.tasks.release_pods"
+FORCED_DELETION_TASK: Final = "clusters.tasks.delete_lost_pods"
 _SCHEDULE_QUEUE: Final = "scheduler"
 _OWN_QUEUE: Final = "scheduler-"
 _PUSH_QUEUE: Final = "push"
@@ -61,6 +62,12 @@ def request_release(cluster: str, pods: Sequence[tuple[str, str]]) -> None:
     """On commit: have Kueue's finalizer taken off pods of the cluster named, each by namespace and name. A request that
     is lost is made again with the watcher's next list. Never raises."""
     transaction.on_commit(partial(_broker.send, RELEASE_TASK, _PUSH_QUEUE, cluster, pods=pods), robust=True)
+
+
+def request_forced_deletion(cluster: str, pods: Sequence[tuple[str, str]]) -> None:
+    """On commit: have pods of the cluster named, each by namespace and name, deleted without a kubelet. A request that
+    is lost is made again with the watcher's next list. Never raises."""
+    transaction.on_commit(partial(_broker.send, FORCED_DELETION_TASK, _PUSH_QUEUE, cluster, pods=pods), robust=True)
 
 
 def wake_taken(task: str, cluster: str) -> None:

@@ -392,11 +392,23 @@ class ClusterClient:
         path = kind.path(namespace, name, subresource)
         return self._json("PATCH", path, {"fieldManager": FIELD_MANAGER}, patch, MERGE_PATCH)
 
-    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str = "", propagation: str = "Background") -> bool:
-        """Delete one object, with `uid` only that one. False if it does not exist."""
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+    ) -> bool:
+        """Delete one object, with `uid` only that one, within its own grace period or another. False if it does not
+        exist."""
         body: JsonObject = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if uid:
             body["preconditions"] = {"uid": uid}
+        if grace_seconds is not None:
+            body["gracePeriodSeconds"] = grace_seconds
         try:
             self._json("DELETE", kind.path(namespace, name), {}, body)
         except ClusterError as error:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from celery import Task, shared_task
 
 from accounts.chores import runs_while
-from accounts.events import PUSH_TASK, RELEASE_TASK, request_push, wake_taken
+from accounts.events import FORCED_DELETION_TASK, PUSH_TASK, RELEASE_TASK, request_push, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit.auditor import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
@@ -21,6 +21,7 @@ from clusters.pace import Pace
 from clusters.push.installation import identity
 from clusters.push.jobs.deleted_pods import release_deleted_pods
 from clusters.push.kueues_lease import release
+from clusters.push.lost_pods import delete_lost_pods
 from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
 from scheduling.state.second_pass import MULTIKUEUE
@@ -80,6 +81,18 @@ def release_pods(cluster: str, pods: list[tuple[str, str]]) -> None:
         release_deleted_pods(found, writing_client_for(found), pods)
     except ClusterError as error:
         _log.warning("Deleted pods of cluster %s keep Kueue's finalizer for now: %s", cluster, error)
+
+
+@shared_task(name=FORCED_DELETION_TASK, ignore_result=True)
+def delete_pods_of_lost_nodes(cluster: str, pods: list[tuple[str, str]]) -> None:
+    """Delete these pods, which no kubelet ends, if Kueue's policy of failure recovery allows it."""
+    found = Cluster.objects.filter(name=cluster).first()
+    if found is None:
+        return
+    try:
+        delete_lost_pods(found, writing_client_for(found), pods, time.time)
+    except ClusterError as error:
+        _log.warning("Pods of lost nodes of cluster %s stay for now: %s", cluster, error)
 
 
 runs_while(

@@ -21,6 +21,7 @@ CUSTOM_METRIC_LABELS: Final = "CustomMetricLabels"
 DEFAULT_PRIORITY_CLASS: Final = "WorkloadPriorityClassDefaulting"
 DISPATCH_IN_ORDER: Final = "MultiKueueIncrementalDispatcherRespectConfigOrder"
 DISPATCH_STEPS: Final = "MultiKueueIncrementalDispatcherConfig"
+FAILURE_RECOVERY: Final = "FailureRecoveryPolicy"
 FLAVOR_FUNGIBILITY: Final = "FlavorFungibility"
 LOCAL_QUEUE_METRICS: Final = "LocalQueueMetrics"
 METRIC_OF_CREATION: Final = "MetricForWorkloadCreationLatency"
@@ -77,7 +78,7 @@ GATES: Final[Mapping[str, FeatureGate]] = {
             PREFER_NON_BORROWING, PRIORITY_SORTING, QUOTA_CHECK_STRATEGY, RECLAIMABLE_PODS,
         ),
         off=(
-            BALANCED_PLACEMENT, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY, PRIORITY_BOOST,
+            BALANCED_PLACEMENT, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY, FAILURE_RECOVERY, PRIORITY_BOOST,
             SPARK_APPLICATIONS, STRICT_KUEUE_LIFECYCLE,
         ),
     ),
@@ -102,7 +103,7 @@ GATES: Final[Mapping[str, FeatureGate]] = {
         Standing.ALWAYS_OFF,
         on=("MultiKueueAdaptersForCustomJobs",),
         off=(
-            "ElasticJobsViaWorkloadSlicesWithTAS", "FailureRecoveryPolicy", "FastQuotaReleaseInPodIntegration",
+            "ElasticJobsViaWorkloadSlicesWithTAS", "FastQuotaReleaseInPodIntegration",
             "KueueDRAIntegrationConsumableCapacity", "MultiKueueClusterProfile", "MultiKueueOrchestratedPreemption",
             "PrioritizePreemptorWorkloads", "RejectUpdatesToCQWithInvalidOnFlavors", "SchedulerLibraryIntegration",
             "ShortWorkloadNames", "TASReplaceNodeDueToNotReadyOverFixedTime", "TASRespectNodeAffinityPreferred",

@@ -50,7 +50,12 @@ _RETRY_SECONDS = 5.0
 """When a controller tries again what a webhook refused."""
 _WorkKey = tuple[str, str, str]
 _OWNER = "owner"
-_NODE_STATES = {"ready": ("True", "KubeletReady"), "not-ready": ("False", "KubeletNotReady")}
+_NODE_STATES = {
+    "ready": ("True", "KubeletReady"),
+    "not-ready": ("False", "KubeletNotReady"),
+    "unreachable": ("Unknown", "NodeStatusUnknown"),
+}
+_MORE_NODE_STATES = ("cordoned", "uncordoned", "gone")
 
 
 class SimulatedCluster:
@@ -173,7 +178,10 @@ class SimulatedCluster:
         self.settle()
 
     def set_node_state(self, name: str, state: str) -> None:
-        """Makes a node "ready", "not-ready", "cordoned", "uncordoned" or "gone". Raises ApiError for anything else."""
+        """Make a node "ready", "not-ready", "unreachable", "cordoned", "uncordoned" or "gone".
+
+        Raises ApiError for any other state.
+        """
         node = self.store.get("nodes", "", name)
         if node is None:
             raise not_found("nodes", name)
@@ -190,7 +198,8 @@ class SimulatedCluster:
             status = {**(node.get("status") or {}), "conditions": with_pod_condition(node, entry)}
             self.environment.set_status("nodes", node, status, "kubelet")
         else:
-            raise bad_request(f"unknown node state {state!r}; there are ready, not-ready, cordoned, uncordoned, gone")
+            known = ", ".join((*_NODE_STATES, *_MORE_NODE_STATES))
+            raise bad_request(f"unknown node state {state!r}; there are {known}")
 
     def set_device_health(self, uuid: str, healthy: bool) -> None:
         """Makes a device healthy or unhealthy, as its node's plugin publishes it. Raises ApiError if no node has it."""

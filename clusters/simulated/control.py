@@ -22,7 +22,7 @@ class Control:
     """GET and POST on /_chaos and /_clock.
 
     POST /_chaos takes any of {"watch": {delay_seconds, repeat_rate, drop_rate, disconnect_rate}, "options": {fail_rate,
-    time_scale, ...}, "nodes": {NAME: "not-ready" | "ready" | "cordoned" | "uncordoned" | "gone"},
+    time_scale, ...}, "nodes": {NAME: "not-ready" | "unreachable" | "ready" | "cordoned" | "uncordoned" | "gone"},
     "devices": {UUID: healthy}, "compact": true, "refusal": 429 (what every request is answered until it is 0)}.
     POST /_clock takes {"advance": seconds} and needs a virtual clock.
     """

@@ -1,4 +1,4 @@
-"""Judges by Kueue's rules for which workloads a node failed.
+"""Judges by Kueue's rules for which workloads a node failed, and finds the pods that no kubelet ends there.
 
 A node that is gone failed for every workload that is placed there. A node that is not ready, or has a taint that the
 pods do not tolerate for good, failed for a workload once none of its pods progresses there: a pod that keeps running is
@@ -13,8 +13,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from accounts.events import request_forced_deletion
+from accounts.kinds.feature_gates import FAILURE_RECOVERY, is_on
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.jobs.forced_deletion import UNREACHABLE, is_overdue, wants_it
+from clusters.jobs.framework.manifest import dig, name_of, namespace_of
+from clusters.sync.present import present, uid_of
 from gpus.services import ObservedNode
 from queues.models import ResourceFlavor
 from queues.services.admission_rows import read_check_state
@@ -85,6 +90,11 @@ class NodeFailures:
         self._late.discard(name)
         self._changed[name] = _GONE
 
+    def has_taint(self, name: str, key: str) -> bool:
+        """Return whether a node has a taint of that key that repels pods."""
+        health = self._health.get(name)
+        return health is not None and any(taint.key == key for taint in health.taints)
+
     def pods_left(self, left: Iterable[tuple[str, str]]) -> None:
         """Take in that pods left a node or wait to be bound to it; each with the node and its workload's uid."""
         for name, workload in left:
@@ -138,6 +148,47 @@ class NodeFailures:
         """The tolerations that flavors add to pods, by flavor."""
         rows = ResourceFlavor.objects.filter(cluster=self._cluster).exclude(tolerations=[])
         return dict(rows.values_list("name", "tolerations"))
+
+
+class LostPodSync:
+    """Follows the pods of one cluster that are being deleted and ask for forced deletion.
+
+    * failures: the nodes of the cluster and their taints.
+    """
+
+    def __init__(self, cluster: Cluster, failures: NodeFailures) -> None:
+        self._cluster = cluster
+        self._failures = failures
+        self._ending: dict[str, JsonObject] = {}
+        self._asked: set[str] = set()
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Take in lists and changes in the order in which they came."""
+        found = present(items, uid_of)
+        if found.listed:
+            self._ending.clear()
+            self._asked.clear()  # a request may have been lost
+        for uid in found.gone:
+            self._ending.pop(uid, None)
+            self._asked.discard(uid)
+        for uid, pod in found.objects.items():
+            if wants_it(pod):
+                self._ending[uid] = pod
+
+    def tick(self, now: float) -> None:
+        """Request the forced deletion of the pods that are due."""
+        if not self._ending or not is_on(self._cluster.configuration, FAILURE_RECOVERY):
+            return
+        due = {
+            uid: (namespace_of(pod), name_of(pod))
+            for uid, pod in self._ending.items()
+            if uid not in self._asked
+            and is_overdue(pod, now)
+            and self._failures.has_taint(dig(pod, "spec", "nodeName") or "", UNREACHABLE)
+        }
+        if due:
+            self._asked |= due.keys()
+            request_forced_deletion(self._cluster.name, list(due.values()))
 
 
 def _repels(taints: Sequence[Taint], pod_set: PlacedPodSet, by_flavor: Mapping[str, _Tolerations]) -> bool:

@@ -47,7 +47,7 @@ from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
 from clusters.sync.live_kueue import look_for_kueue
 from clusters.sync.mirrored_jobs import MirroredJobSync
-from clusters.sync.node_failures import NodeFailures
+from clusters.sync.node_failures import LostPodSync, NodeFailures
 from clusters.sync.nodes import NodeSync
 from clusters.sync.ownership import Ownership
 from clusters.sync.pod_groups import PodGroupSync
@@ -138,6 +138,7 @@ class Watcher:
         self._node_failures = None if self._is_mirrored else NodeFailures(self._cluster)
         ownership = Ownership() if self._is_mirrored else None
         self._pods = PodSync(self._cluster, ownership, self._node_failures)
+        self._lost_pods = LostPodSync(self._cluster, self._node_failures) if self._node_failures is not None else None
         self._suspendable: list[SuspendableJobSync] = []
         kinds = JOB_KINDS.values()
         references = {each: (ReferenceSync(self._cluster, each),) for kind in kinds for each in kind.refers_to}
@@ -161,7 +162,8 @@ class Watcher:
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
         jobs = {kind.resource: (job_sync(self._cluster, kind, self._client),) for kind in kinds}
         self._suspendable = [sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)]
-        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client), SetPodSync(self._cluster))}
+        lost = (self._lost_pods,) if self._lost_pods is not None else ()
+        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client), SetPodSync(self._cluster), *lost)}
         served = self._served_objects()
         # Workload objects last: those of jobs have their rows by then.
         workloads = {kind: served.pop(kind) for kind in KUEUE_KINDS["Workload"] if kind in served}
@@ -255,6 +257,8 @@ class Watcher:
         if self._node_failures is not None:
             self._node_failures.tick(now)
         self._pods.tick(now)
+        if self._lost_pods is not None:
+            self._lost_pods.tick(now)
         for sync in self._suspendable:
             sync.tick(now)
 

@@ -82,7 +82,16 @@ class StoredCluster(ClusterClient):
         self.store.write(changed)
         return changed
 
-    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str = "", propagation: str = "Background") -> bool:
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+    ) -> bool:
         found = self.store.get(kind.kind, namespace, name)
         if found is not None:
             self.store.delete(found, NOW)

@@ -1,0 +1,24 @@
+"""Which pods Kueue's gate FailureRecoveryPolicy deletes in the place of a kubelet that no longer answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusters.client import JsonObject
+from clusters.jobs.framework.manifest import annotations_of, is_being_deleted
+from queues.manifests.kueue_keys import SAFE_TO_DELETE
+from scheduling.model.times import parse_rfc3339
+
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+GRACE_SECONDS: Final = 60.0
+"""Kueue's time from a pod's deletion timestamp to its forced deletion."""
+
+
+def wants_it(pod: JsonObject) -> bool:
+    """Return whether the pod is being deleted, and its annotation allows the deletion to be forced."""
+    return is_being_deleted(pod) and annotations_of(pod).get(SAFE_TO_DELETE) == "true"
+
+
+def is_overdue(pod: JsonObject, now: float) -> bool:
+    """Return whether the pod, which is being deleted, should have been gone a minute ago."""
+    return now >= parse_rfc3339(pod["metadata"]["deletionTimestamp"]) + GRACE_SECONDS
