@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -37,7 +38,7 @@ _NOT_SEEN: Final = (False, "Pending", "The scheduler has not looked at it yet")
 def cluster_queue_statuses(cluster: Cluster, rows: Sequence[ClusterQueue]) -> list[Status]:
     """Return the usage, the pending workloads and the conditions of ClusterQueues."""
     numbers = read_numbers(cluster)
-    held = Held(cluster, (row.name for row in rows))
+    held = held_in([cluster.pk], (row.name for row in rows))[cluster.pk]
     fair = read_configuration(cluster.configuration).fair_sharing is not None
     return [_cluster_queue(row, numbers, held, fair) for row in rows]
 
@@ -80,7 +81,7 @@ def local_queue_statuses(cluster: Cluster, rows: Sequence[LocalQueue]) -> list[S
     """Return the status of LocalQueues, from the workloads that were submitted to each."""
     numbers = read_numbers(cluster)
     names = {row.cluster_queue_name for row in rows}
-    held = Held(cluster, names)
+    held = held_in([cluster.pk], names)[cluster.pk]
     queues = ClusterQueue.objects.filter(cluster=cluster, name__in=names).prefetch_related("resource_groups__quotas")
     leads_to = {queue.name: queue for queue in queues}
     counts = _counts(cluster, sorted({row.namespace for row in rows}))
@@ -131,31 +132,42 @@ def _active(row: Any, active: bool, reason: str, message: str) -> Status:
 
 
 _HELD: Final = """
-    SELECT workload.cluster_queue_name, workload.namespace, workload.queue_name,
+    SELECT workload.cluster_id, workload.cluster_queue_name, workload.namespace, workload.queue_name,
         pod_set.flavors ->> usage.key, usage.key,
         sum(CHARGED_USAGE)::bigint,
         coalesce(sum(CHARGED_USAGE) FILTER (WHERE workload.admitted_at IS NOT NULL), 0)::bigint
     FROM queues_workload AS workload
         JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
         jsonb_each_text(pod_set.resource_usage) AS usage
-    WHERE workload.cluster_id = %s AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
+    WHERE workload.cluster_id = ANY (%s) AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
         AND workload.cluster_queue_name = ANY (%s) AND pod_set.flavors ? usage.key
-    GROUP BY 1, 2, 3, 4, 5
+    GROUP BY 1, 2, 3, 4, 5, 6
 """.replace("CHARGED_USAGE", CHARGED_USAGE)
 
 
-class Held:
-    """The usage of the workloads of some ClusterQueues, by ClusterQueue and by LocalQueue."""
+def _no_amounts() -> defaultdict[str, defaultdict[Cell, int]]:
+    return defaultdict(lambda: defaultdict(int))
 
-    def __init__(self, cluster: Cluster, cluster_queues: Iterable[str]) -> None:
-        self.reserved: dict[str, dict[Cell, int]] = defaultdict(lambda: defaultdict(int))
-        self.admitted: dict[str, dict[Cell, int]] = defaultdict(lambda: defaultdict(int))
-        with connection.cursor() as cursor:
-            cursor.execute(_HELD, [cluster.pk, sorted(set(cluster_queues))])
-            for queue, namespace, local_queue, flavor, resource, reserved, admitted in cursor.fetchall():
-                for name in (queue, f"{namespace}/{local_queue}"):
-                    self.reserved[name][flavor, resource] += reserved
-                    self.admitted[name][flavor, resource] += admitted
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The usage of the workloads of some ClusterQueues of a cluster, by ClusterQueue and by LocalQueue
+    (`namespace/name`): all that is reserved, and the part of it that is admitted."""
+
+    reserved: Mapping[str, dict[Cell, int]] = field(default_factory=_no_amounts)
+    admitted: Mapping[str, dict[Cell, int]] = field(default_factory=_no_amounts)
+
+
+def held_in(clusters: Iterable[int], cluster_queues: Iterable[str]) -> Mapping[int, Held]:
+    """Return the usage in the ClusterQueues of these names, by the primary key of the cluster."""
+    found: dict[int, Held] = defaultdict(Held)
+    with connection.cursor() as cursor:
+        cursor.execute(_HELD, [list(clusters), sorted(set(cluster_queues))])
+        for cluster, queue, namespace, local_queue, flavor, resource, reserved, admitted in cursor.fetchall():
+            for name in (queue, f"{namespace}/{local_queue}"):
+                found[cluster].reserved[name][flavor, resource] += reserved
+                found[cluster].admitted[name][flavor, resource] += admitted
+    return found
 
 
 def flavor_usage(row: ClusterQueue, held: Mapping[Cell, int], *, with_borrowed: bool) -> list[dict[str, Any]]:

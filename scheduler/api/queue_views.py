@@ -1,10 +1,12 @@
 """ClusterQueues, cohorts and LocalQueues over REST, with whether they are active and who waits in them."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django.db import connection
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,6 +18,7 @@ from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.owners import queues_below
 from queues.services.visibility import visibilities_of, visibility_of
 from scheduler.api.cohort_tree import CellSerializer, CohortTreeSerializer, ShareField, cohort_tree
+from scheduler.api.object_status import Cell, Held, held_in
 from scheduler.api.queue_status import Numbers, local_queue_reason, numbers_of, read_numbers
 from scheduling.model.vocabulary import ConditionStatus
 
@@ -31,11 +34,32 @@ _LOCAL_COUNTS: Final = """
 _NO_WORKLOADS: Final = {"pending": 0, "reserving": 0, "admitted": 0}
 
 
+class UsageSerializer(serializers.Serializer[Any]):
+    """How much of a resource in a flavor workloads hold: all that is reserved, and the part of those admitted."""
+
+    flavor = serializers.CharField()
+    resource = serializers.CharField()
+    used = serializers.IntegerField()
+    admitted = serializers.IntegerField()
+
+
+class QueueCellSerializer(CellSerializer):
+    """A cell of a ClusterQueue, and the part of `used` that admitted workloads hold."""
+
+    admitted = serializers.IntegerField()
+
+
 class ClusterQueueStatusSerializer(shapes.serializer_of("ClusterQueue", with_status=True)):  # type: ignore[misc]  # made of the kind
     """A ClusterQueue, and what is used of its quota."""
 
     weighted_share = ShareField(read_only=True)
-    usage = CellSerializer(many=True, read_only=True)
+    usage = QueueCellSerializer(many=True, read_only=True)
+
+
+class LocalQueueStatusSerializer(shapes.serializer_of("LocalQueue", with_status=True)):  # type: ignore[misc]  # made of the kind
+    """A LocalQueue, and what its workloads hold of its ClusterQueue's quota."""
+
+    usage = UsageSerializer(many=True, read_only=True)
 
 
 class _ClusterQueues(KindView):
@@ -51,8 +75,9 @@ class _ClusterQueues(KindView):
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With the scheduler's word on each."""
         numbers = numbers_of(self.reach.clusters)
+        held = held_in([row.pk for row in self.reach.clusters], (row.name for row in rows))
         return [
-            found | _queue_status(row, numbers[row.cluster_id])
+            found | _queue_status(row, numbers[row.cluster_id], held[row.cluster_id].admitted[row.name])
             for row, found in zip(rows, super().render(rows), strict=True)
         ]
 
@@ -108,7 +133,7 @@ class CohortTreeView(ClusterView):
 class _LocalQueues(KindView):
     kind = "LocalQueue"
     queryset = LocalQueue.objects.all()
-    serializer_class = shapes.serializer_of("LocalQueue", with_status=True)
+    serializer_class = LocalQueueStatusSerializer
 
     def visible(self) -> QuerySet[Any]:
         """Return the LocalQueues of the user's namespaces, and for a queue admin those of queues below its cohorts."""
@@ -118,13 +143,15 @@ class _LocalQueues(KindView):
         )
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
-        """With whether each leads anywhere."""
+        """With whether each leads anywhere, and what its workloads hold."""
         numbers = numbers_of(self.reach.clusters)
+        held = held_in([row.pk for row in self.reach.clusters], (row.cluster_queue_name for row in rows))
         counts = self._counts({row.namespace for row in rows})
         return [
             found
             | counts.get((row.cluster_id, row.namespace, row.name), _NO_WORKLOADS)
             | {"conditions": [_active(row, *local_queue_reason(row, numbers[row.cluster_id]))]}
+            | {"usage": _local_usage(row, held[row.cluster_id])}
             for row, found in zip(rows, super().render(rows), strict=True)
         ]
 
@@ -149,7 +176,15 @@ class LocalQueueView(_LocalQueues, EditView):
     """`local-queues/{namespace}/{name}/`."""
 
 
-def _queue_status(row: ClusterQueue, numbers: Numbers) -> dict[str, Any]:
+def _local_usage(row: LocalQueue, held: Held) -> list[dict[str, Any]]:
+    admitted = held.admitted[row.key]
+    return [
+        {"flavor": flavor, "resource": resource, "used": used, "admitted": admitted[flavor, resource]}
+        for (flavor, resource), used in sorted(held.reserved[row.key].items())
+    ]
+
+
+def _queue_status(row: ClusterQueue, numbers: Numbers, admitted: Mapping[Cell, int]) -> dict[str, Any]:
     entry = numbers.cluster_queues.get(row.name)
     if entry is None:  # too new for the scheduler to have seen it
         condition = _active(row, False, "Pending", "The scheduler has not looked at it yet")
@@ -160,7 +195,7 @@ def _queue_status(row: ClusterQueue, numbers: Numbers) -> dict[str, Any]:
         "admitted": entry["admitted"],
         "conditions": [_active(row, entry["active"], entry["reason"], entry["message"])],
         "weighted_share": entry["weighted_share"],
-        "usage": entry["usage"],
+        "usage": [cell | {"admitted": admitted.get((cell["flavor"], cell["resource"]), 0)} for cell in entry["usage"]],
     }
 
 

@@ -2816,16 +2816,6 @@ export interface components {
             used: number;
             borrowed: number;
         };
-        /** @description Quota and usage of a resource in a flavor of a ClusterQueue; integers in base units (cpu in milli). */
-        CellRequest: {
-            flavor: string;
-            resource: string;
-            nominal: number;
-            borrowing_limit: number | null;
-            lending_limit: number | null;
-            used: number;
-            borrowed: number;
-        };
         /** @description The workloads that an action changed, and those that it does not apply to. */
         Changed: {
             changed: components["schemas"]["Key"][];
@@ -2999,7 +2989,7 @@ export interface components {
             /** @description Beyond Kueue: a factor of the multifactor priority. */
             queue_priority?: number;
             readonly weighted_share: number | "Infinity";
-            readonly usage: components["schemas"]["Cell"][];
+            readonly usage: components["schemas"]["QueueCell"][];
         };
         /** @description A ClusterQueue, and what is used of its quota. */
         ClusterQueueStatusRequest: {
@@ -4167,7 +4157,7 @@ export interface components {
             /** @description True if others changed too, so that lists must be read. */
             more?: boolean;
         };
-        /** @description A LocalQueue: a namespace's access to a ClusterQueue. */
+        /** @description A LocalQueue, and what its workloads hold of its ClusterQueue's quota. */
         LocalQueueStatus: {
             readonly pending: number;
             readonly reserving: number;
@@ -4205,8 +4195,9 @@ export interface components {
             stop_policy?: components["schemas"]["StopPolicyEnum"];
             /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
             fair_weight?: string;
+            readonly usage: components["schemas"]["Usage"][];
         };
-        /** @description A LocalQueue: a namespace's access to a ClusterQueue. */
+        /** @description A LocalQueue, and what its workloads hold of its ClusterQueue's quota. */
         LocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -5019,7 +5010,7 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
-        /** @description A LocalQueue: a namespace's access to a ClusterQueue. */
+        /** @description A LocalQueue, and what its workloads hold of its ClusterQueue's quota. */
         PatchedLocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -5861,6 +5852,28 @@ export interface components {
              */
             lag_seconds: number;
         };
+        /** @description A cell of a ClusterQueue, and the part of `used` that admitted workloads hold. */
+        QueueCell: {
+            flavor: string;
+            resource: string;
+            nominal: number;
+            borrowing_limit: number | null;
+            lending_limit: number | null;
+            used: number;
+            borrowed: number;
+            admitted: number;
+        };
+        /** @description A cell of a ClusterQueue, and the part of `used` that admitted workloads hold. */
+        QueueCellRequest: {
+            flavor: string;
+            resource: string;
+            nominal: number;
+            borrowing_limit: number | null;
+            lending_limit: number | null;
+            used: number;
+            borrowed: number;
+            admitted: number;
+        };
         /** @description A ClusterQueue that uses what is lacking. */
         QueueHolder: {
             flavor: string;
@@ -6678,6 +6691,20 @@ export interface components {
             weighted_share: number | "Infinity";
             usage: components["schemas"]["Cell"][];
         };
+        /** @description How much of a resource in a flavor workloads hold: all that is reserved, and the part of those admitted. */
+        Usage: {
+            flavor: string;
+            resource: string;
+            used: number;
+            admitted: number;
+        };
+        /** @description How much of a resource in a flavor workloads hold: all that is reserved, and the part of those admitted. */
+        UsageRequest: {
+            flavor: string;
+            resource: string;
+            used: number;
+            admitted: number;
+        };
         /** @description The user who is logged in. */
         User: {
             username: string;
@@ -7103,14 +7130,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
+                     *           "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:22.216606Z",
+                     *           "created_at": "2026-11-26T13:17:48.737813Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -7204,12 +7231,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
+                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:22.216606Z",
+                     *       "created_at": "2026-11-26T13:17:48.737813Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7314,12 +7341,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
+                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:22.216606Z",
+                     *       "created_at": "2026-11-26T13:17:48.737813Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7492,15 +7519,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
+                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T02:22:22.216606Z",
-                     *       "deletion_requested_at": "2026-11-26T02:22:50.247522Z",
+                     *       "created_at": "2026-11-26T13:17:48.737813Z",
+                     *       "deletion_requested_at": "2026-11-26T13:18:18.063874Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -7664,14 +7691,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56a0bb9a-6afd-47c2-b101-85abbd378ce3",
+                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:22.216606Z",
+                     *       "created_at": "2026-11-26T13:17:48.737813Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7852,7 +7879,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 104,
-                     *           "at": "2026-11-26T02:22:44.061379Z",
+                     *           "at": "2026-11-26T13:18:09.880712Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -7871,7 +7898,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-26T02:22:44.03695+00:00"
+                     *             "deletion_requested_at": "2026-11-26T13:18:09.748938+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -8068,9 +8095,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "LCVV-NNXS",
+                     *       "user_code": "PCXQ-BKZK",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=LCVV-NNXS",
+                     *       "verification_uri_complete": "http://testserver/device?code=PCXQ-BKZK",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8190,7 +8217,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "LCVV-NNXS",
+                     *       "user_code": "PCXQ-BKZK",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -8415,10 +8442,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "c7cdad05-19f5-4068-bb27-90cf2fdb350d",
+                     *       "id": "7450101e-d65f-4a88-905f-408598dd929a",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-24T02:22:27.032551Z",
+                     *       "expiry": "2027-02-24T13:17:53.631385Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8815,10 +8842,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "aa5f7e95-8d1b-4288-b3b3-d4c9b884c388",
+                     *       "id": "c49e9cb2-a329-48f1-a279-64ef11482c21",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-26T02:22:25.351822Z",
+                     *       "expiry": "2026-12-26T13:17:52.681583Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9049,10 +9076,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "8529ebba-2e10-4cb5-836b-8999e7b01b34",
+                     *       "id": "8fd31573-a393-48fa-a9a4-dbd19e044523",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-24T02:22:25.715293Z",
+                     *       "expiry": "2027-02-24T13:17:53.209795Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9418,7 +9445,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 3.748125
+                     *             "lag_seconds": 5.228188
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9526,12 +9553,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
+                     *           "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-26T02:22:22.367779Z",
+                     *           "created_at": "2026-11-26T13:17:48.937313Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9615,7 +9642,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-26T02:22:33.344407Z"
+                     *               "last_transition_time": "2026-11-26T13:18:00.724719Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9627,7 +9654,8 @@ export interface operations {
                      *               "borrowing_limit": null,
                      *               "lending_limit": null,
                      *               "used": 0,
-                     *               "borrowed": 0
+                     *               "borrowed": 0,
+                     *               "admitted": 0
                      *             },
                      *             {
                      *               "flavor": "a100",
@@ -9636,7 +9664,8 @@ export interface operations {
                      *               "borrowing_limit": null,
                      *               "lending_limit": null,
                      *               "used": 0,
-                     *               "borrowed": 0
+                     *               "borrowed": 0,
+                     *               "admitted": 0
                      *             },
                      *             {
                      *               "flavor": "a100",
@@ -9645,7 +9674,8 @@ export interface operations {
                      *               "borrowing_limit": 8,
                      *               "lending_limit": null,
                      *               "used": 0,
-                     *               "borrowed": 0
+                     *               "borrowed": 0,
+                     *               "admitted": 0
                      *             },
                      *             {
                      *               "flavor": "a100",
@@ -9654,7 +9684,8 @@ export interface operations {
                      *               "borrowing_limit": null,
                      *               "lending_limit": null,
                      *               "used": 0,
-                     *               "borrowed": 0
+                     *               "borrowed": 0,
+                     *               "admitted": 0
                      *             }
                      *           ]
                      *         }
@@ -9746,12 +9777,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
+                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-26T02:22:22.367779Z",
+                     *       "created_at": "2026-11-26T13:17:48.937313Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9835,7 +9866,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T02:22:33.344407Z"
+                     *           "last_transition_time": "2026-11-26T13:18:00.724719Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9847,7 +9878,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -9856,7 +9888,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -9865,7 +9898,8 @@ export interface operations {
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -9874,7 +9908,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         }
                      *       ]
                      *     }
@@ -10024,12 +10059,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
+                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T02:22:22.367779Z",
+                     *       "created_at": "2026-11-26T13:17:48.937313Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10113,7 +10148,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T02:22:22.415386Z"
+                     *           "last_transition_time": "2026-11-26T13:17:48.955825Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10125,7 +10160,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10134,7 +10170,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10143,7 +10180,8 @@ export interface operations {
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10152,7 +10190,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         }
                      *       ]
                      *     }
@@ -10323,13 +10362,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
+                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-26T02:22:22.367779Z",
-                     *       "deletion_requested_at": "2026-11-26T02:22:49.416688Z",
+                     *       "created_at": "2026-11-26T13:17:48.937313Z",
+                     *       "deletion_requested_at": "2026-11-26T13:18:16.385519Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10412,7 +10451,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T02:22:33.344407Z"
+                     *           "last_transition_time": "2026-11-26T13:18:00.724719Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10424,7 +10463,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 24000,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10433,7 +10473,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 103079215104,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10442,7 +10483,8 @@ export interface operations {
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 6,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10451,7 +10493,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 120000,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         }
                      *       ]
                      *     }
@@ -10612,12 +10655,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
+                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-26T02:22:22.367779Z",
+                     *       "created_at": "2026-11-26T13:17:48.937313Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10701,7 +10744,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T02:22:33.344407Z"
+                     *           "last_transition_time": "2026-11-26T13:18:00.724719Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10713,7 +10756,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10722,7 +10766,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10731,7 +10776,8 @@ export interface operations {
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         },
                      *         {
                      *           "flavor": "a100",
@@ -10740,7 +10786,8 @@ export interface operations {
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
-                     *           "borrowed": 0
+                     *           "borrowed": 0,
+                     *           "admitted": 0
                      *         }
                      *       ]
                      *     }
@@ -11194,7 +11241,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-26T02:22:14.795628Z"
+                     *           "created_at": "2026-11-26T13:17:33.554023Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -11293,7 +11340,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-26T02:22:14.795628Z"
+                     *       "created_at": "2026-11-26T13:17:33.554023Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11403,7 +11450,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-26T02:22:14.795628Z"
+                     *       "created_at": "2026-11-26T13:17:33.554023Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11545,12 +11592,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "168ca858-394d-4f82-8ced-37a683d60408",
+                     *           "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-26T02:22:21.947287Z",
+                     *           "created_at": "2026-11-26T13:17:48.310556Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11687,12 +11734,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "168ca858-394d-4f82-8ced-37a683d60408",
+                     *       "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-26T02:22:21.947287Z",
+                     *       "created_at": "2026-11-26T13:17:48.310556Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11874,12 +11921,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "168ca858-394d-4f82-8ced-37a683d60408",
+                     *       "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T02:22:21.947287Z",
+                     *       "created_at": "2026-11-26T13:17:48.310556Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12248,12 +12295,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "168ca858-394d-4f82-8ced-37a683d60408",
+                     *       "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-26T02:22:21.947287Z",
+                     *       "created_at": "2026-11-26T13:17:48.310556Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -12735,7 +12782,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-26T02:22:43.921187Z",
+                     *       "time": "2026-11-26T13:18:09.543147Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -12922,13 +12969,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-26T02:22:43.712467Z",
+                     *           "decided_at": "2026-11-26T13:18:09.080967Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "last",
-                     *           "workload_uid": "927c0439-d3ec-4015-b3c9-8bc4252847a4",
+                     *           "workload_uid": "0fca0960-399f-4ddf-8b31-c4ec2c2f2af6",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -12955,10 +13002,16 @@ export interface operations {
                      *                   "memory": "a100",
                      *                   "nvidia.com/gpu": "a100",
                      *                   "nvidia.com/gpumem": "a100"
+                     *                 },
+                     *                 "resource_usage": {
+                     *                   "cpu": 8000,
+                     *                   "memory": 34359738368,
+                     *                   "nvidia.com/gpu": 2,
+                     *                   "nvidia.com/gpumem": 40000
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.088
+                     *             "waited_seconds": 0.133
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -13061,7 +13114,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-4a963",
+                     *           "workload": "ai-research/job-train-d61c0",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -13072,7 +13125,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-26T02:22:40.750834Z",
+                     *           "created_at": "2026-11-26T13:18:06.210891Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -13722,21 +13775,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-26T02:22:15.008560Z",
-                     *         "renewed_at": "2026-11-26T02:22:43.921187Z"
+                     *         "acquired_at": "2026-11-26T13:17:34.002721Z",
+                     *         "renewed_at": "2026-11-26T13:18:09.543147Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.013628888000312145,
-                     *         "p90_seconds": 0.02193662550052977,
-                     *         "longest_seconds": 0.024483490000420716,
+                     *         "p50_seconds": 0.014918663502612617,
+                     *         "p90_seconds": 0.01680072150338674,
+                     *         "longest_seconds": 0.017421836004359648,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-26T02:22:43.712467Z",
-                     *           "duration_seconds": 0.024483490000420716,
+                     *           "started_at": "2026-11-26T13:18:09.080967Z",
+                     *           "duration_seconds": 0.009673599997768179,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -13746,11 +13799,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-26T02:22:44.059523Z"
+                     *         "oldest_at": "2026-11-26T13:18:09.874831Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-26T02:22:40.750834Z",
+                     *         "oldest_at": "2026-11-26T13:18:06.210891Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -14155,251 +14208,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T01:22:45Z",
-                     *       "until": "2026-11-26T02:23:00Z",
+                     *       "since": "2026-11-26T12:18:15Z",
+                     *       "until": "2026-11-26T13:18:30Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795656165,
-                     *         1795656180,
-                     *         1795656195,
-                     *         1795656210,
-                     *         1795656225,
-                     *         1795656240,
-                     *         1795656255,
-                     *         1795656270,
-                     *         1795656285,
-                     *         1795656300,
-                     *         1795656315,
-                     *         1795656330,
-                     *         1795656345,
-                     *         1795656360,
-                     *         1795656375,
-                     *         1795656390,
-                     *         1795656405,
-                     *         1795656420,
-                     *         1795656435,
-                     *         1795656450,
-                     *         1795656465,
-                     *         1795656480,
-                     *         1795656495,
-                     *         1795656510,
-                     *         1795656525,
-                     *         1795656540,
-                     *         1795656555,
-                     *         1795656570,
-                     *         1795656585,
-                     *         1795656600,
-                     *         1795656615,
-                     *         1795656630,
-                     *         1795656645,
-                     *         1795656660,
-                     *         1795656675,
-                     *         1795656690,
-                     *         1795656705,
-                     *         1795656720,
-                     *         1795656735,
-                     *         1795656750,
-                     *         1795656765,
-                     *         1795656780,
-                     *         1795656795,
-                     *         1795656810,
-                     *         1795656825,
-                     *         1795656840,
-                     *         1795656855,
-                     *         1795656870,
-                     *         1795656885,
-                     *         1795656900,
-                     *         1795656915,
-                     *         1795656930,
-                     *         1795656945,
-                     *         1795656960,
-                     *         1795656975,
-                     *         1795656990,
-                     *         1795657005,
-                     *         1795657020,
-                     *         1795657035,
-                     *         1795657050,
-                     *         1795657065,
-                     *         1795657080,
-                     *         1795657095,
-                     *         1795657110,
-                     *         1795657125,
-                     *         1795657140,
-                     *         1795657155,
-                     *         1795657170,
-                     *         1795657185,
-                     *         1795657200,
-                     *         1795657215,
-                     *         1795657230,
-                     *         1795657245,
-                     *         1795657260,
-                     *         1795657275,
-                     *         1795657290,
-                     *         1795657305,
-                     *         1795657320,
-                     *         1795657335,
-                     *         1795657350,
-                     *         1795657365,
-                     *         1795657380,
-                     *         1795657395,
-                     *         1795657410,
-                     *         1795657425,
-                     *         1795657440,
-                     *         1795657455,
-                     *         1795657470,
-                     *         1795657485,
-                     *         1795657500,
-                     *         1795657515,
-                     *         1795657530,
-                     *         1795657545,
-                     *         1795657560,
-                     *         1795657575,
-                     *         1795657590,
-                     *         1795657605,
-                     *         1795657620,
-                     *         1795657635,
-                     *         1795657650,
-                     *         1795657665,
-                     *         1795657680,
-                     *         1795657695,
-                     *         1795657710,
-                     *         1795657725,
-                     *         1795657740,
-                     *         1795657755,
-                     *         1795657770,
-                     *         1795657785,
-                     *         1795657800,
-                     *         1795657815,
-                     *         1795657830,
-                     *         1795657845,
-                     *         1795657860,
-                     *         1795657875,
-                     *         1795657890,
-                     *         1795657905,
-                     *         1795657920,
-                     *         1795657935,
-                     *         1795657950,
-                     *         1795657965,
-                     *         1795657980,
-                     *         1795657995,
-                     *         1795658010,
-                     *         1795658025,
-                     *         1795658040,
-                     *         1795658055,
-                     *         1795658070,
-                     *         1795658085,
-                     *         1795658100,
-                     *         1795658115,
-                     *         1795658130,
-                     *         1795658145,
-                     *         1795658160,
-                     *         1795658175,
-                     *         1795658190,
-                     *         1795658205,
-                     *         1795658220,
-                     *         1795658235,
-                     *         1795658250,
-                     *         1795658265,
-                     *         1795658280,
-                     *         1795658295,
-                     *         1795658310,
-                     *         1795658325,
-                     *         1795658340,
-                     *         1795658355,
-                     *         1795658370,
-                     *         1795658385,
-                     *         1795658400,
-                     *         1795658415,
-                     *         1795658430,
-                     *         1795658445,
-                     *         1795658460,
-                     *         1795658475,
-                     *         1795658490,
-                     *         1795658505,
-                     *         1795658520,
-                     *         1795658535,
-                     *         1795658550,
-                     *         1795658565,
-                     *         1795658580,
-                     *         1795658595,
-                     *         1795658610,
-                     *         1795658625,
-                     *         1795658640,
-                     *         1795658655,
-                     *         1795658670,
-                     *         1795658685,
-                     *         1795658700,
-                     *         1795658715,
-                     *         1795658730,
-                     *         1795658745,
-                     *         1795658760,
-                     *         1795658775,
-                     *         1795658790,
-                     *         1795658805,
-                     *         1795658820,
-                     *         1795658835,
-                     *         1795658850,
-                     *         1795658865,
-                     *         1795658880,
-                     *         1795658895,
-                     *         1795658910,
-                     *         1795658925,
-                     *         1795658940,
-                     *         1795658955,
-                     *         1795658970,
-                     *         1795658985,
-                     *         1795659000,
-                     *         1795659015,
-                     *         1795659030,
-                     *         1795659045,
-                     *         1795659060,
-                     *         1795659075,
-                     *         1795659090,
-                     *         1795659105,
-                     *         1795659120,
-                     *         1795659135,
-                     *         1795659150,
-                     *         1795659165,
-                     *         1795659180,
-                     *         1795659195,
-                     *         1795659210,
-                     *         1795659225,
-                     *         1795659240,
-                     *         1795659255,
-                     *         1795659270,
-                     *         1795659285,
-                     *         1795659300,
-                     *         1795659315,
-                     *         1795659330,
-                     *         1795659345,
-                     *         1795659360,
-                     *         1795659375,
-                     *         1795659390,
-                     *         1795659405,
-                     *         1795659420,
-                     *         1795659435,
-                     *         1795659450,
-                     *         1795659465,
-                     *         1795659480,
-                     *         1795659495,
-                     *         1795659510,
-                     *         1795659525,
-                     *         1795659540,
-                     *         1795659555,
-                     *         1795659570,
-                     *         1795659585,
-                     *         1795659600,
-                     *         1795659615,
-                     *         1795659630,
-                     *         1795659645,
-                     *         1795659660,
-                     *         1795659675,
-                     *         1795659690,
-                     *         1795659705,
-                     *         1795659720,
-                     *         1795659735,
-                     *         1795659750,
-                     *         1795659765
+                     *         1795695495,
+                     *         1795695510,
+                     *         1795695525,
+                     *         1795695540,
+                     *         1795695555,
+                     *         1795695570,
+                     *         1795695585,
+                     *         1795695600,
+                     *         1795695615,
+                     *         1795695630,
+                     *         1795695645,
+                     *         1795695660,
+                     *         1795695675,
+                     *         1795695690,
+                     *         1795695705,
+                     *         1795695720,
+                     *         1795695735,
+                     *         1795695750,
+                     *         1795695765,
+                     *         1795695780,
+                     *         1795695795,
+                     *         1795695810,
+                     *         1795695825,
+                     *         1795695840,
+                     *         1795695855,
+                     *         1795695870,
+                     *         1795695885,
+                     *         1795695900,
+                     *         1795695915,
+                     *         1795695930,
+                     *         1795695945,
+                     *         1795695960,
+                     *         1795695975,
+                     *         1795695990,
+                     *         1795696005,
+                     *         1795696020,
+                     *         1795696035,
+                     *         1795696050,
+                     *         1795696065,
+                     *         1795696080,
+                     *         1795696095,
+                     *         1795696110,
+                     *         1795696125,
+                     *         1795696140,
+                     *         1795696155,
+                     *         1795696170,
+                     *         1795696185,
+                     *         1795696200,
+                     *         1795696215,
+                     *         1795696230,
+                     *         1795696245,
+                     *         1795696260,
+                     *         1795696275,
+                     *         1795696290,
+                     *         1795696305,
+                     *         1795696320,
+                     *         1795696335,
+                     *         1795696350,
+                     *         1795696365,
+                     *         1795696380,
+                     *         1795696395,
+                     *         1795696410,
+                     *         1795696425,
+                     *         1795696440,
+                     *         1795696455,
+                     *         1795696470,
+                     *         1795696485,
+                     *         1795696500,
+                     *         1795696515,
+                     *         1795696530,
+                     *         1795696545,
+                     *         1795696560,
+                     *         1795696575,
+                     *         1795696590,
+                     *         1795696605,
+                     *         1795696620,
+                     *         1795696635,
+                     *         1795696650,
+                     *         1795696665,
+                     *         1795696680,
+                     *         1795696695,
+                     *         1795696710,
+                     *         1795696725,
+                     *         1795696740,
+                     *         1795696755,
+                     *         1795696770,
+                     *         1795696785,
+                     *         1795696800,
+                     *         1795696815,
+                     *         1795696830,
+                     *         1795696845,
+                     *         1795696860,
+                     *         1795696875,
+                     *         1795696890,
+                     *         1795696905,
+                     *         1795696920,
+                     *         1795696935,
+                     *         1795696950,
+                     *         1795696965,
+                     *         1795696980,
+                     *         1795696995,
+                     *         1795697010,
+                     *         1795697025,
+                     *         1795697040,
+                     *         1795697055,
+                     *         1795697070,
+                     *         1795697085,
+                     *         1795697100,
+                     *         1795697115,
+                     *         1795697130,
+                     *         1795697145,
+                     *         1795697160,
+                     *         1795697175,
+                     *         1795697190,
+                     *         1795697205,
+                     *         1795697220,
+                     *         1795697235,
+                     *         1795697250,
+                     *         1795697265,
+                     *         1795697280,
+                     *         1795697295,
+                     *         1795697310,
+                     *         1795697325,
+                     *         1795697340,
+                     *         1795697355,
+                     *         1795697370,
+                     *         1795697385,
+                     *         1795697400,
+                     *         1795697415,
+                     *         1795697430,
+                     *         1795697445,
+                     *         1795697460,
+                     *         1795697475,
+                     *         1795697490,
+                     *         1795697505,
+                     *         1795697520,
+                     *         1795697535,
+                     *         1795697550,
+                     *         1795697565,
+                     *         1795697580,
+                     *         1795697595,
+                     *         1795697610,
+                     *         1795697625,
+                     *         1795697640,
+                     *         1795697655,
+                     *         1795697670,
+                     *         1795697685,
+                     *         1795697700,
+                     *         1795697715,
+                     *         1795697730,
+                     *         1795697745,
+                     *         1795697760,
+                     *         1795697775,
+                     *         1795697790,
+                     *         1795697805,
+                     *         1795697820,
+                     *         1795697835,
+                     *         1795697850,
+                     *         1795697865,
+                     *         1795697880,
+                     *         1795697895,
+                     *         1795697910,
+                     *         1795697925,
+                     *         1795697940,
+                     *         1795697955,
+                     *         1795697970,
+                     *         1795697985,
+                     *         1795698000,
+                     *         1795698015,
+                     *         1795698030,
+                     *         1795698045,
+                     *         1795698060,
+                     *         1795698075,
+                     *         1795698090,
+                     *         1795698105,
+                     *         1795698120,
+                     *         1795698135,
+                     *         1795698150,
+                     *         1795698165,
+                     *         1795698180,
+                     *         1795698195,
+                     *         1795698210,
+                     *         1795698225,
+                     *         1795698240,
+                     *         1795698255,
+                     *         1795698270,
+                     *         1795698285,
+                     *         1795698300,
+                     *         1795698315,
+                     *         1795698330,
+                     *         1795698345,
+                     *         1795698360,
+                     *         1795698375,
+                     *         1795698390,
+                     *         1795698405,
+                     *         1795698420,
+                     *         1795698435,
+                     *         1795698450,
+                     *         1795698465,
+                     *         1795698480,
+                     *         1795698495,
+                     *         1795698510,
+                     *         1795698525,
+                     *         1795698540,
+                     *         1795698555,
+                     *         1795698570,
+                     *         1795698585,
+                     *         1795698600,
+                     *         1795698615,
+                     *         1795698630,
+                     *         1795698645,
+                     *         1795698660,
+                     *         1795698675,
+                     *         1795698690,
+                     *         1795698705,
+                     *         1795698720,
+                     *         1795698735,
+                     *         1795698750,
+                     *         1795698765,
+                     *         1795698780,
+                     *         1795698795,
+                     *         1795698810,
+                     *         1795698825,
+                     *         1795698840,
+                     *         1795698855,
+                     *         1795698870,
+                     *         1795698885,
+                     *         1795698900,
+                     *         1795698915,
+                     *         1795698930,
+                     *         1795698945,
+                     *         1795698960,
+                     *         1795698975,
+                     *         1795698990,
+                     *         1795699005,
+                     *         1795699020,
+                     *         1795699035,
+                     *         1795699050,
+                     *         1795699065,
+                     *         1795699080,
+                     *         1795699095
                      *       ],
                      *       "series": []
                      *     }
@@ -14493,14 +14546,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
+                     *           "uid": "bf0e1d90-3d30-44be-adec-769974144581",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:31.325189Z",
+                     *           "created_at": "2026-11-26T13:17:58.874117Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -14607,12 +14660,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
+                     *       "uid": "bf0e1d90-3d30-44be-adec-769974144581",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:31.325189Z",
+                     *       "created_at": "2026-11-26T13:17:58.874117Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -14740,12 +14793,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
+                     *       "uid": "bf0e1d90-3d30-44be-adec-769974144581",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:31.325189Z",
+                     *       "created_at": "2026-11-26T13:17:58.874117Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -15087,14 +15140,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a0f01a22-3ca9-41d4-9586-dbd7b0c0c95e",
+                     *       "uid": "bf0e1d90-3d30-44be-adec-769974144581",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:31.325189Z",
+                     *       "created_at": "2026-11-26T13:17:58.874117Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -15268,12 +15321,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
+                     *           "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-26T02:22:22.671244Z",
+                     *           "created_at": "2026-11-26T13:17:49.159923Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -15288,7 +15341,33 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-26T02:22:22.704381Z"
+                     *               "last_transition_time": "2026-11-26T13:17:49.196025Z"
+                     *             }
+                     *           ],
+                     *           "usage": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "cpu",
+                     *               "used": 24000,
+                     *               "admitted": 0
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "memory",
+                     *               "used": 103079215104,
+                     *               "admitted": 0
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpu",
+                     *               "used": 6,
+                     *               "admitted": 0
+                     *             },
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpumem",
+                     *               "used": 120000,
+                     *               "admitted": 0
                      *             }
                      *           ]
                      *         }
@@ -15381,12 +15460,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
+                     *       "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:22.671244Z",
+                     *       "created_at": "2026-11-26T13:17:49.159923Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15401,9 +15480,10 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-26T02:22:22.704381Z"
+                     *           "last_transition_time": "2026-11-26T13:17:49.196025Z"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "usage": []
                      *     }
                      */
                     "application/json": components["schemas"]["LocalQueueStatus"];
@@ -15505,12 +15585,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
+                     *       "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:22.671244Z",
+                     *       "created_at": "2026-11-26T13:17:49.159923Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15525,9 +15605,10 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-26T02:22:22.704381Z"
+                     *           "last_transition_time": "2026-11-26T13:17:49.196025Z"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "usage": []
                      *     }
                      */
                     "application/json": components["schemas"]["LocalQueueStatus"];
@@ -15851,12 +15932,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
+                     *       "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:22.671244Z",
+                     *       "created_at": "2026-11-26T13:17:49.159923Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -15871,9 +15952,10 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-26T02:22:22.704381Z"
+                     *           "last_transition_time": "2026-11-26T13:17:49.196025Z"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "usage": []
                      *     }
                      */
                     "application/json": components["schemas"]["LocalQueueStatus"];
@@ -16202,10 +16284,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
+                     *             "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-26T02:22:22Z"
+                     *             "creationTimestamp": "2026-11-26T13:17:48Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -16268,7 +16350,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-26T02:22:33Z"
+                     *                 "lastTransitionTime": "2026-11-26T13:18:00Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -16431,10 +16513,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "0a8b4ad0-ab1b-4b45-9851-c23e5a8779f6",
+                     *         "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-26T02:22:22Z"
+                     *         "creationTimestamp": "2026-11-26T13:17:49Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -16447,7 +16529,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-26T02:22:22Z"
+                     *             "lastTransitionTime": "2026-11-26T13:17:49Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -16754,10 +16836,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "200cb094-0b16-45ad-8b43-7a4104d2d9ae",
+                     *         "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-26T02:22:22Z"
+                     *         "creationTimestamp": "2026-11-26T13:17:48Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -16820,7 +16902,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-26T02:22:33Z"
+                     *             "lastTransitionTime": "2026-11-26T13:18:00Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -17134,14 +17216,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
+                     *           "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:29.059203Z",
+                     *           "created_at": "2026-11-26T13:17:56.659181Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -17235,12 +17317,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
+                     *       "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:29.059203Z",
+                     *       "created_at": "2026-11-26T13:17:56.659181Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17345,12 +17427,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
+                     *       "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:29.059203Z",
+                     *       "created_at": "2026-11-26T13:17:56.659181Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17678,14 +17760,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dc0848ad-c016-476a-935d-3ae63ac17f13",
+                     *       "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:29.059203Z",
+                     *       "created_at": "2026-11-26T13:17:56.659181Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -17845,12 +17927,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5a7993bd-118f-4587-aad1-55380662da74",
+                     *           "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:29.678231Z",
+                     *           "created_at": "2026-11-26T13:17:57.184245Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -17946,12 +18028,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5a7993bd-118f-4587-aad1-55380662da74",
+                     *       "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:29.678231Z",
+                     *       "created_at": "2026-11-26T13:17:57.184245Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -18059,12 +18141,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5a7993bd-118f-4587-aad1-55380662da74",
+                     *       "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:29.678231Z",
+                     *       "created_at": "2026-11-26T13:17:57.184245Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -18394,12 +18476,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5a7993bd-118f-4587-aad1-55380662da74",
+                     *       "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:29.678231Z",
+                     *       "created_at": "2026-11-26T13:17:57.184245Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -18561,7 +18643,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
+                     *           "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -18570,7 +18652,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:18.741018Z",
+                     *           "created_at": "2026-11-26T13:17:39.887899Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -18661,7 +18743,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
+                     *       "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18669,7 +18751,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:18.741018Z",
+                     *       "created_at": "2026-11-26T13:17:39.887899Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -18773,7 +18855,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
+                     *       "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -18781,7 +18863,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:18.741018Z",
+                     *       "created_at": "2026-11-26T13:17:39.887899Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -19106,7 +19188,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "49a18310-ec8a-4b17-bed8-e96aafa66f4e",
+                     *       "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -19115,7 +19197,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:18.741018Z",
+                     *       "created_at": "2026-11-26T13:17:39.887899Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -19287,7 +19369,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-26T02:22:14.828465Z",
+                     *           "updated_at": "2026-11-26T13:17:33.659322Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -19407,7 +19489,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-26T02:22:14.828465Z",
+                     *       "updated_at": "2026-11-26T13:17:33.659322Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -19557,7 +19639,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-4a963",
+                     *               "workload": "ai-research/job-train-d61c0",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -19596,7 +19678,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-4a963",
+                     *               "workload": "ai-research/job-train-d61c0",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -19827,7 +19909,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-26T02:22:14.828465Z",
+                     *       "updated_at": "2026-11-26T13:17:33.659322Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -20318,7 +20400,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-26T02:22:37.769842Z"
+                     *           "created_at": "2026-11-26T13:18:04.186151Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20428,7 +20510,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-26T02:22:37.769842Z"
+                     *       "created_at": "2026-11-26T13:18:04.186151Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -20687,7 +20769,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-26T02:22:37.769842Z"
+                     *       "created_at": "2026-11-26T13:18:04.186151Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -21241,7 +21323,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-26T02:22:43.921187Z"
+                     *           "heartbeat_at": "2026-11-26T13:18:09.543147Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -21418,7 +21500,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-8a7b1",
+                     *           "name": "job-train-471b1",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -21886,12 +21968,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
+                     *           "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:27.867225Z",
+                     *           "created_at": "2026-11-26T13:17:54.674894Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -21986,12 +22068,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
+                     *       "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:27.867225Z",
+                     *       "created_at": "2026-11-26T13:17:54.674894Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -22098,12 +22180,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
+                     *       "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:27.867225Z",
+                     *       "created_at": "2026-11-26T13:17:54.674894Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -22430,12 +22512,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84eb37ae-31d4-43f4-9609-6009bd16f925",
+                     *       "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:27.867225Z",
+                     *       "created_at": "2026-11-26T13:17:54.674894Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -22596,14 +22678,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
+                     *           "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:30.333056Z",
+                     *           "created_at": "2026-11-26T13:17:57.900002Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -22702,12 +22784,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
+                     *       "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:30.333056Z",
+                     *       "created_at": "2026-11-26T13:17:57.900002Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -22820,12 +22902,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
+                     *       "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:30.333056Z",
+                     *       "created_at": "2026-11-26T13:17:57.900002Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -23158,14 +23240,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6baa0757-56a3-44d3-b1b7-f9e430eec1de",
+                     *       "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:30.333056Z",
+                     *       "created_at": "2026-11-26T13:17:57.900002Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -23415,8 +23497,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-27T02:22:47.403952Z",
-                     *       "until": "2026-11-26T02:22:47.403952Z",
+                     *       "since": "2026-10-27T13:18:15.281793Z",
+                     *       "until": "2026-11-26T13:18:15.281793Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -23478,28 +23560,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.11,
-                     *           0.52,
-                     *           0.725,
+                     *           0.133,
+                     *           0.465,
+                     *           0.643,
                      *           1,
                      *           0,
-                     *           0.878,
+                     *           0.758,
                      *           0,
                      *           2,
-                     *           0.003
+                     *           0.004
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.11,
-                     *         "wait_p90_seconds": 0.52,
-                     *         "wait_max_seconds": 0.725,
+                     *         "wait_p50_seconds": 0.133,
+                     *         "wait_p90_seconds": 0.465,
+                     *         "wait_max_seconds": 0.643,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.878,
+                     *         "run_mean_seconds": 0.758,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.003
+                     *         "device_hours": 0.004
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -23602,14 +23684,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
+                     *           "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:21.706075Z",
+                     *           "created_at": "2026-11-26T13:17:48.007738Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23741,12 +23823,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
+                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:21.706075Z",
+                     *       "created_at": "2026-11-26T13:17:48.007738Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -23891,12 +23973,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
+                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:21.706075Z",
+                     *       "created_at": "2026-11-26T13:17:48.007738Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -24074,15 +24156,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
+                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T02:22:21.706075Z",
-                     *       "deletion_requested_at": "2026-11-26T02:22:51.556435Z",
+                     *       "created_at": "2026-11-26T13:17:48.007738Z",
+                     *       "deletion_requested_at": "2026-11-26T13:18:20.723302Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -24284,14 +24366,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6a689997-1f96-4a3b-a3e4-941d4b41b65b",
+                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:21.706075Z",
+                     *       "created_at": "2026-11-26T13:17:48.007738Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -24490,14 +24572,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
+                     *           "uid": "8753b066-664e-4559-959e-42364e28e663",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:32.231997Z",
+                     *           "created_at": "2026-11-26T13:17:59.615853Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -24596,12 +24678,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
+                     *       "uid": "8753b066-664e-4559-959e-42364e28e663",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:32.231997Z",
+                     *       "created_at": "2026-11-26T13:17:59.615853Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -24714,12 +24796,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
+                     *       "uid": "8753b066-664e-4559-959e-42364e28e663",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:32.231997Z",
+                     *       "created_at": "2026-11-26T13:17:59.615853Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -25053,14 +25135,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5cf256b4-5e24-477c-9c76-d65df5d85b8c",
+                     *       "uid": "8753b066-664e-4559-959e-42364e28e663",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:32.231997Z",
+                     *       "created_at": "2026-11-26T13:17:59.615853Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -25224,12 +25306,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "6fc4b0aa-0d46-4c92-98f4-f50375fec7c2",
+                     *           "uid": "8d33cd0a-b700-48f2-a7f2-7bfd2a4d9b0c",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-26T02:22:14.965502Z",
+                     *           "created_at": "2026-11-26T13:17:33.927913Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -25441,12 +25523,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a91c0d3b-4ba7-4b71-8465-e639f8f68b51",
+                     *       "uid": "2a0e7e72-29a1-4c52-90ed-6fb2dffc3e80",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:23.710637Z",
+                     *       "created_at": "2026-11-26T13:17:50.677215Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25775,12 +25857,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a91c0d3b-4ba7-4b71-8465-e639f8f68b51",
+                     *       "uid": "2a0e7e72-29a1-4c52-90ed-6fb2dffc3e80",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:23.710637Z",
+                     *       "created_at": "2026-11-26T13:17:50.677215Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -25943,14 +26025,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
+                     *           "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:28.456654Z",
+                     *           "created_at": "2026-11-26T13:17:55.642757Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -26046,12 +26128,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
+                     *       "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:28.456654Z",
+                     *       "created_at": "2026-11-26T13:17:55.642757Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26161,12 +26243,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
+                     *       "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:28.456654Z",
+                     *       "created_at": "2026-11-26T13:17:55.642757Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26496,14 +26578,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "141ba69b-d65b-4954-92f0-d5ec87961129",
+                     *       "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:28.456654Z",
+                     *       "created_at": "2026-11-26T13:17:55.642757Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -26671,7 +26753,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-26T02:22:37.487235Z"
+                     *           "updated_at": "2026-11-26T13:18:03.997907Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -26773,7 +26855,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-26T02:22:37.487235Z"
+                     *       "updated_at": "2026-11-26T13:18:03.997907Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -26900,7 +26982,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-26T02:22:37.487235Z"
+                     *       "updated_at": "2026-11-26T13:18:03.997907Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -27131,7 +27213,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-26T02:22:37.634377Z"
+                     *       "updated_at": "2026-11-26T13:18:04.073666Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -27276,8 +27358,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-26T02:22:43.712467Z",
-                     *           "duration_seconds": 0.024483490000420716,
+                     *           "started_at": "2026-11-26T13:18:09.080967Z",
+                     *           "duration_seconds": 0.009673599997768179,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -27558,7 +27640,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-26T02:22:24.644122Z"
+                     *       "created_at": "2026-11-26T13:17:51.758409Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -27797,10 +27879,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "fc12d813-7587-4af9-846d-471db0a09dc2",
+                     *           "id": "1ceac4f2-8ff6-43a4-b3ea-e4b11bc7df4b",
                      *           "name": "nightly",
-                     *           "created": "2026-11-26T02:22:24.735684Z",
-                     *           "expiry": "2027-02-24T02:22:24.735173Z",
+                     *           "created": "2026-11-26T13:17:51.896683Z",
+                     *           "expiry": "2027-02-24T13:17:51.896033Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -27904,10 +27986,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "fc12d813-7587-4af9-846d-471db0a09dc2",
+                     *       "id": "1ceac4f2-8ff6-43a4-b3ea-e4b11bc7df4b",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-24T02:22:24.735173Z",
+                     *       "expiry": "2027-02-24T13:17:51.896033Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -28248,7 +28330,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-25T02:22:46.615646Z",
+                     *       "since": "2026-11-25T13:18:14.996636Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -28457,14 +28539,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
+                     *           "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:27.248334Z",
+                     *           "created_at": "2026-11-26T13:17:53.940451Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -28559,12 +28641,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
+                     *       "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:27.248334Z",
+                     *       "created_at": "2026-11-26T13:17:53.940451Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -28673,12 +28755,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
+                     *       "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:27.248334Z",
+                     *       "created_at": "2026-11-26T13:17:53.940451Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -29007,14 +29089,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eb04b794-2b9e-415f-865a-628638a75df0",
+                     *       "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:27.248334Z",
+                     *       "created_at": "2026-11-26T13:17:53.940451Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -29181,7 +29263,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-26T02:22:14.951305Z"
+                     *           "created_at": "2026-11-26T13:17:33.904357Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -29281,7 +29363,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-26T02:22:23.335827Z"
+                     *       "created_at": "2026-11-26T13:17:49.957641Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29406,7 +29488,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-26T02:22:23.335827Z"
+                     *       "created_at": "2026-11-26T13:17:49.957641Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29507,7 +29589,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-26T02:22:23.335827Z"
+                     *       "created_at": "2026-11-26T13:17:49.957641Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -29634,10 +29716,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "dda6446e-f145-4945-a40f-763c01e3476a",
+                     *           "id": "cbb47a58-014f-4cbe-83a6-fd1fbfbb31e5",
                      *           "name": "laptop",
-                     *           "created": "2026-11-26T02:22:24.295740Z",
-                     *           "expiry": "2027-02-24T02:22:24.295321Z",
+                     *           "created": "2026-11-26T13:17:51.320444Z",
+                     *           "expiry": "2027-02-24T13:17:51.319652Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -29848,12 +29930,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
+                     *           "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T02:22:22.893351Z",
+                     *           "created_at": "2026-11-26T13:17:49.441585Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -29946,12 +30028,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
+                     *       "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:22.893351Z",
+                     *       "created_at": "2026-11-26T13:17:49.441585Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30056,12 +30138,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
+                     *       "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T02:22:22.893351Z",
+                     *       "created_at": "2026-11-26T13:17:49.441585Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -30386,12 +30468,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8c560268-8bc3-4734-8b0c-1ec25f10ba39",
+                     *       "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T02:22:22.893351Z",
+                     *       "created_at": "2026-11-26T13:17:49.441585Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -30607,7 +30689,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "927c0439-d3ec-4015-b3c9-8bc4252847a4",
+                     *           "uid": "0fca0960-399f-4ddf-8b31-c4ec2c2f2af6",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -30616,10 +30698,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-26T02:22:43.624760Z",
+                     *           "created_at": "2026-11-26T13:18:08.947961Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-26T02:22:43.624760Z",
-                     *           "quota_reserved_at": "2026-11-26T02:22:43.712467Z",
+                     *           "queued_at": "2026-11-26T13:18:08.947961Z",
+                     *           "quota_reserved_at": "2026-11-26T13:18:09.080967Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -30781,7 +30863,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
+                     *           "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -30916,7 +30998,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
+                     *       "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -30925,11 +31007,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-26T02:22:40.189990Z",
+                     *       "created_at": "2026-11-26T13:18:05.660808Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-26T02:22:40.189990Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
-                     *       "admitted_at": "2026-11-26T02:22:41.110444Z",
+                     *       "queued_at": "2026-11-26T13:18:05.660808Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
+                     *       "admitted_at": "2026-11-26T13:18:06.625678Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -30944,14 +31026,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-26T02:22:41.110444Z"
+                     *           "last_transition_time": "2026-11-26T13:18:06.625678Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -30960,7 +31042,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1065.1065.2124",
+                     *       "resource_version": "1080.1080.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31001,7 +31083,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:40.996083Z"
+                     *           "last_transition_time": "2026-11-26T13:18:06.480804Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31129,7 +31211,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "927c0439-d3ec-4015-b3c9-8bc4252847a4",
+                     *       "uid": "0fca0960-399f-4ddf-8b31-c4ec2c2f2af6",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -31138,10 +31220,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T02:22:43.624760Z",
+                     *       "created_at": "2026-11-26T13:18:08.947961Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-26T02:22:43.624760Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:43.712467Z",
+                     *       "queued_at": "2026-11-26T13:18:08.947961Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:09.080967Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31157,14 +31239,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:43.712467Z"
+                     *           "last_transition_time": "2026-11-26T13:18:09.080967Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T02:22:43.712467Z"
+                     *           "last_transition_time": "2026-11-26T13:18:09.080967Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31172,8 +31254,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-26T02:22:48.263683Z",
-                     *       "resource_version": "1090.1081.2162",
+                     *       "deletion_requested_at": "2026-11-26T13:18:15.501933Z",
+                     *       "resource_version": "1117.1096.2192",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -31214,7 +31296,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:43.712467Z"
+                     *           "last_transition_time": "2026-11-26T13:18:09.080967Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31379,7 +31461,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
+                     *       "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -31388,10 +31470,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T02:22:40.189990Z",
+                     *       "created_at": "2026-11-26T13:18:05.660808Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-26T02:22:40.189990Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
+                     *       "queued_at": "2026-11-26T13:18:05.660808Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31407,14 +31489,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31423,7 +31505,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1064.1062.2124",
+                     *       "resource_version": "1079.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31464,7 +31546,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:40.996083Z"
+                     *           "last_transition_time": "2026-11-26T13:18:06.480804Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31611,7 +31693,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
+                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -31620,10 +31702,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "created_at": "2026-11-26T13:18:05.832294Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
+                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -31639,14 +31721,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -31654,8 +31736,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-26T02:22:43.435776Z",
-                     *       "resource_version": "1078.1062.2124",
+                     *       "deletion_requested_at": "2026-11-26T13:18:08.772248Z",
+                     *       "resource_version": "1093.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -31696,7 +31778,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -31851,7 +31933,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-26T02:22:41.110444Z",
+                     *           "at": "2026-11-26T13:18:06.625678Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
@@ -32056,7 +32138,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
+                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32065,10 +32147,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "created_at": "2026-11-26T13:18:05.832294Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
+                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32084,14 +32166,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32100,7 +32182,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1071.1062.2124",
+                     *       "resource_version": "1086.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32141,7 +32223,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32586,7 +32668,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
+                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32595,10 +32677,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "created_at": "2026-11-26T13:18:05.832294Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
+                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32614,14 +32696,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32630,7 +32712,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1066.1062.2124",
+                     *       "resource_version": "1081.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32671,7 +32753,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -32818,7 +32900,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "a8bfaf58-e2ff-47cb-a74a-eed6e06cfacb",
+                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -32827,10 +32909,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T02:22:40.371692Z",
+                     *       "created_at": "2026-11-26T13:18:05.832294Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-26T02:22:40.371692Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
+                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -32846,14 +32928,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -32862,7 +32944,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1073.1062.2124",
+                     *       "resource_version": "1088.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -32903,7 +32985,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -33050,7 +33132,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "1b9b15a9-3903-467e-bd53-b74f34c64585",
+                     *       "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -33059,11 +33141,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-26T02:22:40.189990Z",
+                     *       "created_at": "2026-11-26T13:18:05.660808Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-26T02:22:40.189990Z",
-                     *       "quota_reserved_at": "2026-11-26T02:22:40.504610Z",
-                     *       "admitted_at": "2026-11-26T02:22:41.110444Z",
+                     *       "queued_at": "2026-11-26T13:18:05.660808Z",
+                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
+                     *       "admitted_at": "2026-11-26T13:18:06.625678Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -33078,14 +33160,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T02:22:40.504610Z"
+                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-26T02:22:41.110444Z"
+                     *           "last_transition_time": "2026-11-26T13:18:06.625678Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -33094,7 +33176,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1068.1065.2124",
+                     *       "resource_version": "1083.1080.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -33135,7 +33217,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T02:22:40.996083Z"
+                     *           "last_transition_time": "2026-11-26T13:18:06.480804Z"
                      *         }
                      *       ],
                      *       "devices": [

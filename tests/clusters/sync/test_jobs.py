@@ -17,7 +17,7 @@ from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import ClusterQueue, Job, Workload, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from queues.services.workloads import hold
-from scheduler.api.object_status import Held
+from scheduler.api.object_status import held_in
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job, queued
 from tests.factories import START, make_cluster_queue
@@ -349,7 +349,7 @@ def test_the_quota_of_an_elastic_indexed_job_follows_its_completed_indexes_and_i
     assert live(found)["status"]["completedIndexes"] == "0-1"
     assert (running(found), charged(found)) == (2, 2)
     queue = ClusterQueue.objects.get()
-    assert Held(found.cluster, [queue.name]).reserved[queue.name]["gpu-flavor", "cpu"] == 2000
+    assert held_in([found.cluster.pk], [queue.name])[found.cluster.pk].reserved[queue.name]["gpu-flavor", "cpu"] == 2000
     found.client.patch(JOBS, "team", "train", size(1))
     for _ in range(3):
         found.turn()

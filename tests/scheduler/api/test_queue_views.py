@@ -79,6 +79,21 @@ def test_cluster_queues(alice: SchemaClient, queues: None) -> None:
     assert "gone" in alone["message"]
 
 
+def test_usage_is_told_apart_from_reservation(alice: SchemaClient, queues: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+    Workload.objects.filter(name="waits").update(status="QuotaReserved", quota_reserved_at=EPOCH)
+    PodSet.objects.filter(workload__name="waits").update(
+        admitted_count=1, flavors={"cpu": "on-demand"}, resource_usage={"cpu": 2000}
+    )
+    (cell,) = alice.get("/api/v1/cluster-queues/research/").json()["usage"]
+    assert (cell["used"], cell["admitted"]) == (7000, 5000)
+    held = {"flavor": "on-demand", "resource": "cpu", "used": 7000, "admitted": 5000}
+    rows = {row["name"]: row["usage"] for row in alice.get("/api/v1/local-queues/").json()["results"]}
+    assert rows == {"research": [held], "production": [], "missing": []}
+    assert alice.get("/api/v1/local-queues/team-a/research/").json()["usage"] == [held]
+
+
 def test_only_those_within_reach(bob: SchemaClient, queues: None) -> None:
     assert [row["name"] for row in bob.get("/api/v1/cluster-queues/").json()["results"]] == ["research"]
     assert bob.get("/api/v1/cluster-queues/research/").status_code == 200
