@@ -378,6 +378,7 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "kueueweb.api.schema.add_live_frames",
         "kueueweb.api.schema.add_examples",
+        "kueueweb.api.schema.share_refusals",
     ],
 }
 # Login by an OpenID Connect provider; without an issuer there is none.

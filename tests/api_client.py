@@ -27,6 +27,15 @@ def schema() -> dict[str, Any]:
     return SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call,no-any-return]  # the library is not typed
 
 
+def answer_of(operation: dict[str, Any], code: int) -> dict[str, Any] | None:
+    """What the document says of an operation's answer with that status."""
+    answer: dict[str, Any] | None = operation["responses"].get(str(code))
+    if answer is None or "$ref" not in answer:
+        return answer
+    shared: dict[str, Any] = schema()["components"]["responses"][answer["$ref"].rpartition("/")[2]]
+    return shared
+
+
 @cache
 def _addresses() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
     return [
@@ -40,7 +49,7 @@ def _check(method: str, path: str, response: Any) -> None:
     assert operations is not None or response.status_code == 404, f"{path} is not in the schema"
     if operations is None or (response.status_code == 405 and method not in operations):
         return
-    documented = operations[method]["responses"].get(str(response.status_code))
+    documented = answer_of(operations[method], response.status_code)
     assert documented, f"{method} {path}: status {response.status_code} is not in the schema: {response.content!r}"
     content = documented.get("content", {}).get("application/json")
     kind = response.headers.get("Content-Type", "").partition(";")[0]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -199,6 +200,29 @@ def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any
         if "answer" in example:
             success_of(operation)["example"] = example["answer"]
     return result
+
+
+def share_refusals(result: Any, generator: Any, request: Any, public: bool) -> Any:
+    """A hook of drf-spectacular: answers of 400 and above become components, to which operations refer."""
+    shared: dict[str, Any] = {}
+    for item in result["paths"].values():
+        for operation in item.values():
+            for code, answer in operation["responses"].items():
+                if int(code) >= HTTPStatus.BAD_REQUEST:
+                    name = f"Error{code}{_variant(answer)}"
+                    assert shared.setdefault(name, answer) == answer, f"two answers have the name {name}"
+                    operation["responses"][code] = {"$ref": f"#/components/responses/{name}"}
+    result["components"]["responses"] = dict(sorted(shared.items()))
+    return result
+
+
+def _variant(answer: Mapping[str, Any]) -> str:
+    """The part of a refusal's name that tells it from others of its status: the object or the media types in it."""
+    schema = answer["content"]["application/json"]["schema"]
+    if "allOf" in schema:
+        own: str = schema["allOf"][1]["properties"]["current"]["oneOf"][0]["$ref"]
+        return own.rpartition("/")[2]
+    return "".join(kind.rpartition("/")[2].title() for kind in answer["content"] if kind != "application/json")
 
 
 def success_of(operation: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from kueueweb.api.examples import ERRORS, TAGS, examples
 from kueueweb.api.schema import success_of
-from tests.api_client import schema
+from tests.api_client import answer_of, schema
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -25,6 +25,18 @@ def test_every_operation_says_how_it_fails() -> None:
             assert {"400", "401", "403", "404", "503"} <= operation["responses"].keys(), f"{method} {path}"
 
 
+def test_refusals_are_said_once() -> None:
+    document = schema()
+    refusals = {
+        answer["$ref"].rpartition("/")[2]
+        for item in document["paths"].values()
+        for operation in item.values()
+        for code, answer in operation["responses"].items()
+        if int(code) >= 400
+    }
+    assert refusals == document["components"]["responses"].keys()
+
+
 def test_every_operation_has_a_summary_and_every_tag_says_what_it_is() -> None:
     document = schema()
     operations = [operation for item in document["paths"].values() for operation in item.values()]
@@ -38,8 +50,7 @@ def test_every_error_has_an_example() -> None:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             for code in ERRORS:
-                answer = operation["responses"].get(str(code))
-                for content in (answer or {}).get("content", {}).values():
+                for content in (answer_of(operation, code) or {}).get("content", {}).values():
                     assert content["examples"]["error"]["$ref"] == f"#/components/examples/Error{code}", (method, path)
 
 
