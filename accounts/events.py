@@ -1,7 +1,7 @@
 """Wake-ups of the engine after rows have changed, never messages that must arrive.
 
-Beat also ticks both tasks, so a lost wake-up costs a second and nothing else. That is why nothing here may fail or
-delay the request that caused it.
+The leader also ticks each second and beat sends a push every few, so a lost wake-up costs seconds and nothing else.
+That is why nothing here may fail or delay the request that caused it.
 """
 
 import logging

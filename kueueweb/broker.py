@@ -9,6 +9,10 @@ from kombu.transport import redis
 MAX_PAUSE_SECONDS: Final = 4.0
 """The longest pause between two tries to connect. kombu's grow to half a minute, in which no tick is heard."""
 
+POLL_SECONDS: Final = 4
+"""The longest wait for a message in one question to Redis. It answers at once when a message comes; kombu asks each
+second. Shorter than a socket's timeout, or a worker at rest would give up a Redis that is well."""
+
 
 class Channel(redis.Channel):
     """A channel that drops unacknowledged messages of a lost server.
@@ -31,6 +35,7 @@ class Transport(redis.Transport):
     """Redis with such channels."""
 
     Channel = Channel
+    brpop_timeout = POLL_SECONDS
 
 
 class SteadyConnection(Connection):

@@ -1,6 +1,7 @@
 """The Celery app. One worker of the queue `scheduler` decides; workers of the queue `push` do everything else."""
 
 import os
+import time
 import warnings
 from typing import Any
 
@@ -71,12 +72,16 @@ def keep_good_connections(sender: Any, **_: Any) -> None:
 
 
 class BeatScheduler(Scheduler):
-    """The table of the settings is the schedule: beat needs no file to remember it. Each turn is a heartbeat."""
+    """The table of the settings is the schedule: beat needs no file to remember it."""
+
+    _beat_at = float("-inf")
 
     def tick(self, *args: Any, **options: Any) -> Any:
         """Send what is due; how long to sleep. Tasks that were sent by a clock that was ahead are due by the present
         one: else none would be sent until it gets there."""
-        touch_heartbeat(Role.BEAT)
+        if time.monotonic() - self._beat_at >= HEARTBEAT_SECONDS:
+            self._beat_at = time.monotonic()
+            touch_heartbeat(Role.BEAT)
         now = self.app.now()
         ahead = [entry for entry in self.schedule.values() if (entry.last_run_at or now) > now]
         for entry in ahead:

@@ -225,21 +225,6 @@ CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
 OWN_SCHEDULERS = env.words("OWN_SCHEDULERS")
 CELERY_BEAT_SCHEDULER = "kueueweb.celery:BeatScheduler"
 CELERY_BEAT_SCHEDULE = {
-    # The tick drives timers and finds what a lost wake-up left behind. It expires at once, so ticks never pile up.
-    "run-cycles": {
-        "task": "scheduler.tasks.run_cycles",
-        "schedule": 1.0,
-        "options": {"queue": "scheduler", "expires": 1},
-    },
-    **{
-        f"run-cycles-{name}": {
-            "task": "scheduler.tasks.run_cycles",
-            "schedule": 1.0,
-            "kwargs": {"cluster": name},
-            "options": {"queue": f"scheduler-{name}", "expires": 1},
-        }
-        for name in OWN_SCHEDULERS
-    },
     "push-cluster": {
         "task": "clusters.tasks.push_cluster",
         "schedule": 5.0,

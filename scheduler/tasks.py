@@ -36,10 +36,11 @@ from scheduler.housekeeping.telemetry import sample_clusters
 from scheduler.leader.engine import Engine
 from scheduler.leader.recovery import SchedulingFailed
 from scheduler.leader.schedulings import Schedulings
-from scheduler.store.lease import RENEW_SECONDS, Leadership, LeaseLost
+from scheduler.store.lease import Leadership, LeaseLost
 
 _log = logging.getLogger(__name__)
 
+TICK_SECONDS: Final = 1.0
 _CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
@@ -65,10 +66,16 @@ def _sleep_while_standing_by(seconds: float) -> None:
 
 
 @worker_ready.connect
-def renew_while_idle(sender: Any, **_: Any) -> None:
-    """An idle leader renews from the loop in which its tasks run: while a task hangs, it does not."""
+def tick_while_leading(sender: Any, **_: Any) -> None:
+    """A leader ticks in the loop in which its tasks run: no message, and none while a task hangs."""
     if leadership.renew():
-        sender.timer.call_repeatedly(RENEW_SECONDS, leadership.renew)
+        sender.timer.call_repeatedly(TICK_SECONDS, tick)
+
+
+def tick() -> None:
+    """Run the timers of all clusters that this process leads, and find what a lost wake-up left behind."""
+    close_old_connections()
+    run_cycles()
 
 
 @worker_shutdown.connect
@@ -79,8 +86,8 @@ def step_down(**_: Any) -> None:
 
 @shared_task(name=SCHEDULE_TASK)
 def run_cycles(cluster: str | None = None) -> None:
-    """Schedule the named cluster, or all that this process leads, until nothing more happens or a second is over. One
-    that another scheduler runs is followed and shown.
+    """Schedule the cluster that a wake-up names, or all that this process leads, until nothing more happens or a second
+    is over. One that another scheduler runs is followed and shown.
 
     A worker that lost its lease exits: its state is void, and the new leader has loaded everything.
     """
@@ -88,7 +95,8 @@ def run_cycles(cluster: str | None = None) -> None:
         if not leadership.acquire():
             return
         for found in _named(cluster):
-            wake_taken(SCHEDULE_TASK, found.name)
+            if cluster is not None:  # the wake-up of a cluster that only ticks is still on its way
+                wake_taken(SCHEDULE_TASK, found.name)
             if _schedulings.run(found):
                 wake_scheduler(found.name)
         note_progress(_schedulings.is_well)

@@ -79,7 +79,7 @@ _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.25
 """While changes come all the time, the least time from turn to turn: a turn costs more than a change in it."""
-_BEAT_SECONDS: Final = 1.0
+_BEAT_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 1.0
 
@@ -125,7 +125,7 @@ class Watcher:
         self._relist_seconds = relist_seconds
         self._clock = clock
         self._steady = steady
-        self._beat_at = float("-inf")
+        self._beat_at = self._mode_at = float("-inf")
         self._heard = False
         self._served: frozenset[Kind] = frozenset()
         self._looked_at = 0.0
@@ -313,9 +313,12 @@ class Watcher:
     def _turn(self, items: list[_Item], reflectors: _Reflectors, stopped: threading.Event) -> bool:
         """Applies these changes; whether the mode has changed instead."""
         try:
-            close_old_connections()
-            if self._look_at_mode():
-                return True
+            # Nodes change all the time, by their heartbeats, and are followed in every mode.
+            if any(kind != NODES for kind, _ in items) or self._steady() - self._mode_at >= _TICK_SECONDS:
+                self._mode_at = self._steady()
+                close_old_connections()
+                if self._look_at_mode():
+                    return True
             self._look_around(reflectors.served)
             if items:
                 self.apply(items)

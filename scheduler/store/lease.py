@@ -29,11 +29,9 @@ _log = logging.getLogger(__name__)
 LOCK_NAMESPACE = 0x6B75657565  # "kueue"; all users of the database share advisory locks
 _CLUSTER_BITS: Final = (1 << 24) - 1
 SILENCE_SECONDS: Final = 12.0
-"""A leader that asks nothing for so long is replaced. A batch takes a fraction of it."""
+"""A leader that asks nothing for so long is replaced. It asks with each tick, and a batch takes a fraction of it."""
 LOADING_SECONDS: Final = 300.0
 """The same while it loads a cluster, which is one long step."""
-RENEW_SECONDS: Final = 3.0
-"""How often an idle leader renews."""
 _LOOK_SECONDS: Final = 1.0
 """How often a standby looks."""
 _LEADS: Final = "kueueweb-leader"
@@ -76,6 +74,8 @@ class Leadership:
         self._silence_seconds = silence_seconds
         self._loading_seconds = loading_seconds
         self._session: psycopg.Connection | None = None
+        self._named: object = None
+        """The session that decides and has its name."""
         self._led = False
 
     @property
@@ -137,8 +137,11 @@ class Leadership:
 
     def _name_connection(self) -> None:
         """Name the session that decides, so that it ends together with the one that holds the lock."""
+        if connection.connection is not None and connection.connection is self._named:
+            return
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('application_name', %s, false)", [f"{_DECIDES} {self._token}"])
+        self._named = connection.connection
 
     def _take(self, session: psycopg.Connection) -> bool:
         row = session.execute("SELECT pg_try_advisory_lock(%s)", [self._lock]).fetchone()

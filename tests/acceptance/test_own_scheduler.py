@@ -16,12 +16,12 @@ PATIENCE_SECONDS = 180.0
 
 
 def test_each_scheduler_decides_while_the_other_hangs() -> None:
+    """They tick by themselves: no wake-up comes, and no beat runs."""
     clusters = [make_cluster(name) for name in ("default", "east")]
     for cluster in clusters:
         make_cluster_queue(cluster)
     with short_temporary_folder() as folder, Processes(folder) as processes:
         processes.settings["OWN_SCHEDULERS"] = "east"
-        processes.start_beat()
         processes.start_scheduler()
         processes.start_scheduler("east", "scheduler-east")
         for cluster in clusters:

@@ -1,16 +1,21 @@
-"""Workers keep their database session from one task to the next; beat survives a clock that is set back."""
+"""Workers keep their database session from one task to the next; beat survives a clock that is set back, and workers
+and beat ask Redis little while nothing happens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 import pytest
 from celery.signals import task_postrun, task_prerun
+from django.conf import settings
 from django.db import OperationalError, connection
+from redis import Redis
 
+from accounts.chores import CHORE_SECONDS
 from kueueweb.celery import BeatScheduler, app
 
 
@@ -63,5 +68,35 @@ def test_beat_sends_its_ticks_after_the_clock_was_set_back() -> None:
     for entry in beat.schedule.values():
         entry.last_run_at = app.now() + timedelta(hours=1)
     beat.populate_heap()
-    assert beat.tick() <= 1.0
+    assert beat.tick() <= CHORE_SECONDS
     assert max(entry.last_run_at for entry in beat.schedule.values()) <= app.now()
+
+
+@pytest.fixture
+def commands(live_services: None) -> Iterator[Callable[[], Counter[str]]]:
+    """The commands that Redis has taken since it was last asked, by name."""
+    with Redis.from_url(settings.REDIS_URL) as redis:
+
+        def taken() -> Counter[str]:
+            stats: Any = redis.info("commandstats")
+            redis.config_resetstat()
+            return Counter({name.removeprefix("cmdstat_"): found["calls"] for name, found in stats.items()})
+
+        taken()
+        yield taken
+
+
+def test_the_turns_of_beat_between_two_heartbeats_say_nothing(commands: Callable[[], Counter[str]]) -> None:
+    beat: Any = BeatScheduler(app=app, lazy=True)
+    beat.setup_schedule()
+    for entry in beat.schedule.values():
+        entry.last_run_at = app.now()
+    for _ in range(10):
+        beat.tick()
+    assert commands()["hset"] == 1
+
+
+def test_a_worker_asks_redis_for_messages_less_often_than_it_gives_a_silent_one_up() -> None:
+    with app.connection_for_read() as connected:
+        transport: Any = connected.transport
+        assert 1 < transport.brpop_timeout < settings.CELERY_BROKER_TRANSPORT_OPTIONS["socket_timeout"]

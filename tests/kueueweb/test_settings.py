@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 
+from accounts.events import SCHEDULE_TASK
 from kueueweb.celery import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +114,7 @@ def test_ticks_do_not_pile_up() -> None:
     for entry in schedule.values():
         assert entry["options"]["expires"] <= entry["schedule"]
         assert entry["task"] in app.tasks
+    assert SCHEDULE_TASK not in {entry["task"] for entry in schedule.values()}  # a leader ticks without messages
 
 
 def test_accounts_with_public_passwords_exist_in_the_demo_only() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,11 +12,12 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from accounts.services.watcher_health import beat, watcher_health
-from clusters.client import PODS
-from clusters.sync.watcher import Watcher
+from clusters.client import NODES, PODS, WatchEvent
+from clusters.sync.watcher import Watcher, _Reflectors
 from gpus.models import Device, Node
 from queues.models import Pod, PodSet
 from tests.cluster_kinds import JOBS
@@ -106,6 +108,21 @@ def test_it_goes_on_when_the_database_went_away_as_served_kinds_were_noted(
         stopped.set()
         thread.join(timeout=PATIENCE_SECONDS)
     assert not thread.is_alive()
+
+
+def test_a_heartbeat_of_a_node_asks_the_database_nothing(system: System) -> None:
+    reflectors = _Reflectors(system.client, 60.0, queue.Queue())
+    node = system.client.list(NODES).items[0]
+    node["metadata"]["annotations"]["hami.io/node-handshake"] = "Requesting_2026.01.01 00:00:00"
+
+    def turn() -> None:
+        assert not system.watcher._turn([(NODES, WatchEvent("MODIFIED", node))], reflectors, threading.Event())
+
+    turn()
+    with CaptureQueriesContext(connection) as queries:
+        for _ in range(5):
+            turn()
+    assert len(queries) == 0
 
 
 def test_pods_that_are_not_needed_again_are_reclaimable(system: System) -> None:

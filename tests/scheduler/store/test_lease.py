@@ -7,6 +7,7 @@ import threading
 import psycopg
 import pytest
 from django.db import InterfaceError, OperationalError, close_old_connections, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from scheduler.store.lease import Leadership, LeaseLost, begin_epoch, fence, renew
@@ -29,6 +30,20 @@ def test_one_process_leads() -> None:
     first.release()
     assert second.acquire()
     second.release()
+
+
+def test_a_leader_at_rest_names_its_session_once() -> None:
+    leadership = Leadership()
+    assert leadership.acquire()
+    with CaptureQueriesContext(connection) as queries:
+        assert leadership.acquire()
+    assert len(queries) == 0
+    connection.close()
+    assert leadership.acquire()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('application_name')")
+        assert cursor.fetchone()[0].startswith("kueueweb-scheduler ")
+    leadership.release()
 
 
 def test_a_cluster_with_processes_of_its_own_has_a_leader_of_its_own() -> None:
