@@ -118,7 +118,7 @@ function matching(query: URLSearchParams): WorkloadDetail[] {
   const search = query.get("search") ?? "";
   return fixture.workloads.filter(
     (workload) =>
-      filters.every((name) => query.get(name) === null || workload[name] === query.get(name)) &&
+      filters.every((name) => query.get(name)?.split(",").includes(workload[name]) ?? true) &&
       (query.get("local_queue") === null || workload.queue_name === query.get("local_queue")) &&
       workload.name.includes(search),
   );
@@ -128,6 +128,7 @@ function listWorkloads(query: URLSearchParams): unknown {
   let rows: (WorkloadDetail & { position?: number })[] = matching(query);
   if (query.get("ordering") === "position") {
     rows = rows
+      .filter(({ status }) => status === "Pending")
       .toSorted((a, b) => b.priority - a.priority || a.id - b.id)
       .map((row, place) => ({ ...row, position: place + 1 }));
   }

@@ -99,6 +99,7 @@ const queuesRoute = createRoute({
 const clusterQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues/$name",
+  staticData: { takesWidth: true },
   validateSearch: parseRange,
   component: lazyRouteComponent(() => import("@/routes/queues/cluster-queue"), "ClusterQueueRoute"),
 });

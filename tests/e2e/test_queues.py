@@ -48,7 +48,7 @@ def test_a_raised_quota_lets_a_waiting_job_in(page: Page, log_in: Callable[[str]
     expect(main).to_contain_text("ExceedsMaxQuota")
 
     page.goto("/queues/small")
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb").fill("4")
     expect(page.get_by_role("status").filter(has_text="1 workload would start")).to_contain_text(name)
     page.get_by_role("button", name="Save").click()
@@ -61,12 +61,35 @@ def test_a_raised_quota_lets_a_waiting_job_in(page: Page, log_in: Callable[[str]
 def test_a_quota_that_is_none_is_refused_at_its_field(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.goto("/queues/research")
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     field = page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")
     field.fill("many")
     expect(field).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_text("It would be refused")).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
+
+
+def test_the_queue_page_begins_with_the_waiting_workloads(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    admin.apply(SMALL.replace("small", "shown"))
+    name = admin.submit("shown-first", queue="shown-queue", cpu="2")
+    log_in("admin")
+    page.goto("/queues/shown")
+    main = page.get_by_role("main")
+    waiting = main.get_by_role("table", name="Workloads pending in shown")
+    expect(waiting.get_by_role("row", name=name)).to_contain_text("above max. quota")
+    expect(main.get_by_role("table").first).to_have_attribute("aria-label", "Workloads pending in shown")
+    expect(main.get_by_role("figure")).to_have_count(0)  # three charts stand in a row, and nothing has started here
+    expect(main.get_by_role("region", name="History").get_by_role("button", name="All charts")).to_be_visible()
+
+    page.get_by_role("button", name="Edit the quota of cpu, flavor gpu-v100-32gb").click()
+    field = page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")
+    expect(field).to_be_focused()
+    expect(page.get_by_role("dialog")).to_contain_text("0 used now")
+    page.keyboard.press("Escape")
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(waiting.get_by_role("row", name=name)).to_contain_text("above max. quota")
+    expect(waiting.get_by_role("columnheader", name="Why it waits")).to_have_count(0)
 
 
 MADE = """
@@ -98,7 +121,7 @@ def test_a_queue_is_made_edited_by_two_and_deleted(page: Page, log_in: Callable[
     expect(page.get_by_text("ClusterQueue from-the-page: the scheduler follows.")).to_be_visible()
 
     page.goto("/queues/from-the-page")
-    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Edit", exact=True).click()
     dialog.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb").fill("5")
     expect(dialog.get_by_role("button", name="Save")).to_be_enabled()
     admin.apply(MADE)

@@ -26,14 +26,14 @@ export const workloadKeys = {
   all: (cluster: string) => ["workloads", cluster] as const,
   list: (cluster: string, filters: WorkloadFilters) =>
     [...workloadKeys.all(cluster), "list", filters] as const,
-  pending: (cluster: string, queue: string) => [...workloadKeys.all(cluster), "pending", queue] as const,
+  queue: (cluster: string, queue: string, part: "pending" | "admitted") =>
+    [...workloadKeys.all(cluster), part, queue] as const,
   detail: (cluster: string, { namespace, name }: WorkloadReference) =>
     [...workloadKeys.all(cluster), "detail", namespace, name] as const,
 };
 
-type WorkloadOrdering = NonNullable<
-  NonNullable<paths["/api/v1/workloads/"]["get"]["parameters"]["query"]>["ordering"]
->;
+type WorkloadListQuery = NonNullable<paths["/api/v1/workloads/"]["get"]["parameters"]["query"]>;
+type WorkloadOrdering = NonNullable<WorkloadListQuery["ordering"]>;
 export const NEWEST_FIRST: WorkloadOrdering = "-id";
 
 /** All that match, in the order of a column: the newest first without one. */
@@ -82,18 +82,30 @@ export function workloadCountsQuery(cluster: string, by: WorkloadGroup, filters:
   });
 }
 
-/** Who waits in a ClusterQueue, in the order in which it serves them. */
+/** The workloads that wait in a ClusterQueue, in the order in which it serves them. */
 export function pendingInQueueQuery(cluster: string, queue: string) {
+  return queueQuery(cluster, queue, "pending", { ordering: "position" });
+}
+
+/** The workloads with quota of a ClusterQueue, the newest first. */
+export function admittedInQueueQuery(cluster: string, queue: string) {
+  return queueQuery(cluster, queue, "admitted", {
+    ordering: NEWEST_FIRST,
+    status: ["QuotaReserved", "Admitted"],
+  });
+}
+
+function queueQuery(
+  cluster: string,
+  queue: string,
+  part: "pending" | "admitted",
+  asked: Pick<WorkloadListQuery, "ordering" | "status">,
+) {
   return infiniteQueryOptions({
-    queryKey: workloadKeys.pending(cluster, queue),
+    queryKey: workloadKeys.queue(cluster, queue, part),
     queryFn: ({ pageParam, signal }) => {
-      const query = { cluster, cluster_queue: queue, ordering: "position" as const };
-      return answer(
-        api.GET("/api/v1/workloads/", {
-          params: { query: { ...query, ...after(pageParam), limit: PAGE_SIZE } },
-          signal,
-        }),
-      );
+      const query = { cluster, cluster_queue: queue, ...asked, ...after(pageParam), limit: PAGE_SIZE };
+      return answer(api.GET("/api/v1/workloads/", { params: { query }, signal }));
     },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,

@@ -1,4 +1,4 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
@@ -188,4 +188,26 @@ it("changes widths with the arrow keys and goes back to its own with Delete", as
   expect(widthOf("Age")).toBe("152px");
   await user.keyboard("{Delete}");
   expect(widthOf("Age")).toBe("66px");
+});
+
+it("moves the cells that leave a narrow window into a second line, unless the reader hid them", async () => {
+  const narrow: DataColumn<Row>[] = [
+    ...COLUMNS,
+    { id: "why", header: "Why", meta: { hideBelow: 760, width: "40%", below: true }, cell: () => "no quota" },
+    { id: "cycle", header: "Cycle", meta: { hideBelow: 760, width: "80px" }, cell: () => "cycle 7" },
+  ];
+  vi.spyOn(window, "matchMedia").mockImplementation(
+    (query) =>
+      ({
+        matches: query.includes("max-width"),
+        addEventListener: () => {},
+        removeEventListener: () => {},
+      }) as unknown as MediaQueryList,
+  );
+  await renderPart(<Table rows={rows(1)} columns={narrow} />);
+  expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Name"]);
+  expect(screen.getByRole("cell").textContent).toBe("row-0no quota");
+  cleanup();
+  await renderPart(<Table rows={rows(1)} columns={narrow} hidden={["why"]} />);
+  expect(screen.getByRole("cell").textContent).toBe("row-0");
 });

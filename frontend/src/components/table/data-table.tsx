@@ -25,6 +25,8 @@ import classes from "./data-table.module.css";
 export interface ColumnLook {
   /** Leaves the table below this width of the window, in px. */
   hideBelow?: number;
+  /** Where it leaves the table, its cell moves into a second line of the row. */
+  below?: boolean;
   align?: "right";
   /** A CSS width. */
   width?: string;
@@ -99,27 +101,40 @@ function narrower<Row extends object>(column: DataColumn<Row>): DataColumn<Row> 
 
 const NONE_HIDDEN: readonly string[] = [];
 const ROW_HEIGHT = 33;
-const NARROW = [560, 760, 1000, 1240] as const;
+/** Of a row with a second line. */
+const TALL_ROW_HEIGHT = 56;
+const NARROW = [560, 760, 1000, 1240, 1800] as const;
+
+interface Visibility {
+  visible: Record<string, boolean>;
+  /** The columns of the second line. */
+  below: ReadonlySet<string>;
+}
 
 function useVisibility<Row extends object>(
   columns: DataColumn<Row>[],
   hidden: readonly string[],
-): Record<string, boolean> {
+): Visibility {
   const narrow = [
     useMediaQuery(`(max-width: ${NARROW[0]}px)`),
     useMediaQuery(`(max-width: ${NARROW[1]}px)`),
     useMediaQuery(`(max-width: ${NARROW[2]}px)`),
     useMediaQuery(`(max-width: ${NARROW[3]}px)`),
+    useMediaQuery(`(max-width: ${NARROW[4]}px)`),
   ];
   const place = narrow.indexOf(true);
   const width = NARROW[place] ?? Number.POSITIVE_INFINITY;
-  return useMemo(
-    () =>
-      Object.fromEntries(
-        columns.map(({ id = "", meta }) => [id, (meta?.hideBelow ?? 0) < width && !hidden.includes(id)]),
+  return useMemo(() => {
+    const wanted = columns.filter(({ id = "" }) => !hidden.includes(id));
+    const fits = ({ meta }: DataColumn<Row>) => (meta?.hideBelow ?? 0) < width;
+    const below = wanted.filter((column) => !fits(column) && column.meta?.below === true);
+    return {
+      visible: Object.fromEntries(
+        columns.map((column) => [column.id ?? "", wanted.includes(column) && fits(column)]),
       ),
-    [columns, width, hidden],
-  );
+      below: new Set(below.map(({ id = "" }) => id)),
+    };
+  }, [columns, width, hidden]);
 }
 
 export function DataTable<Row extends object>(props: DataTableProps<Row>) {
@@ -135,16 +150,19 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     loadingMore = false,
   } = props;
   const columns = useColumns(props);
-  const columnVisibility = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
+  const { visible: columnVisibility, below } = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
+  const rowHeight = below.size > 0 ? TALL_ROW_HEIGHT : ROW_HEIGHT;
   const frame = useRef<HTMLDivElement>(null);
   const drawn = useRef<HTMLTableElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => frame.current,
-    estimateSize: () => ROW_HEIGHT,
+    estimateSize: () => rowHeight,
     overscan: 8,
     initialRect: { width: 1000, height: 800 },
   });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows of another height are laid out anew
+  useEffect(() => virtual.measure(), [rowHeight]);
   const shown = virtual.getVirtualItems();
   const first = shown[0]?.index ?? 0;
   const last = shown.at(-1)?.index ?? 0;
@@ -172,17 +190,27 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
 
   const columnCount = table.getVisibleFlatColumns().length + (selection === undefined ? 0 : 1);
   const headers = table.getHeaderGroups()[0]?.headers ?? [];
+  const looks = headers.map(({ column }) => column.columnDef.meta);
+  const nameAt = Math.max(
+    0,
+    looks.findIndex((look) => look?.width === undefined),
+  );
   if (!loading && rows.length === 0) return empty;
   return (
     <div ref={frame} className={classes.frame} style={{ maxHeight: props.height }}>
       <table
         ref={drawn}
         className={classes.table}
-        style={sizeOf(
-          headers.map(({ id, column }) => resizing.widths[id] ?? column.columnDef.meta?.width),
-          selection !== undefined,
-          props.clusterOf !== undefined,
-        )}
+        style={{
+          ...sizeOf(
+            headers.map(({ id, column }) => resizing.widths[id] ?? column.columnDef.meta?.width),
+            selection !== undefined,
+            props.clusterOf !== undefined,
+          ),
+          // The second line begins below the name.
+          ["--lead" as string]: `${leadOf(looks.slice(0, nameAt), selection !== undefined)}px`,
+        }}
+        data-tall={below.size > 0 || undefined}
         aria-label={label}
         aria-rowcount={onEnd === undefined ? rows.length + 1 : -1}
       >
@@ -231,9 +259,21 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                   </td>
                 )}
                 <RowCluster cluster={props.clusterOf?.(row.original)}>
-                  {row.getVisibleCells().map((cell) => (
+                  {row.getVisibleCells().map((cell, column) => (
                     <td key={cell.id} data-align={cell.column.columnDef.meta?.align}>
                       <table.FlexRender cell={cell} />
+                      {column === nameAt && below.size > 0 && (
+                        <div className={classes.second}>
+                          {row
+                            .getAllCells()
+                            .filter((each) => below.has(each.column.id))
+                            .map((each) => (
+                              <span key={each.id}>
+                                <table.FlexRender cell={each} />
+                              </span>
+                            ))}
+                        </div>
+                      )}
                     </td>
                   ))}
                 </RowCluster>
@@ -269,6 +309,12 @@ function sizeOf(
   if (widths.some((width, place) => width !== undefined && own[place] === undefined)) return {};
   const sum = own.reduce<number>((total, width = LEAST_WIDTH) => total + width, selects ? CHECK_WIDTH : 0);
   return widths.every((width) => typeof width === "number") ? { width: sum } : { minWidth: sum };
+}
+
+/** How much of a row is before the column of the name. */
+function leadOf(before: (ColumnLook | undefined)[], selects: boolean): number {
+  const widths = before.map((look) => pixels(look?.width ?? "") ?? 0);
+  return widths.reduce((sum, width) => sum + width, selects ? CHECK_WIDTH : 0);
 }
 
 function pixels(width: string): number | undefined {

@@ -33,9 +33,11 @@ export function deviceTail({ totals }: LiveData) {
 const HELD = "var(--kw-used)";
 const USED = "var(--mantine-color-teal-6)";
 const LIMIT = "var(--kw-muted)";
+const noDevices = () => t`No device was registered in this time.`;
+
 /** Of a queue there is no total: what a line is not in the data is not drawn. */
 export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: boolean }) {
-  const empty = t`No device was registered in this time.`;
+  const empty = noDevices();
   return (
     <>
       <HistoryChart
@@ -64,18 +66,24 @@ export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: 
           empty={empty}
         />
       )}
-      <HistoryChart
-        {...frame}
-        title={t`Devices held, by the larger share`}
-        format={formatAverage}
-        lines={[
-          { metric: "devices", label: t`Total`, color: LIMIT, limit: true },
-          { metric: "devices_held", label: t`Held`, color: HELD, fill: true },
-          { metric: "devices_idle", label: t`Held and idle`, color: "var(--mantine-color-red-6)" },
-          { metric: "devices_stranded", label: t`Stranded`, color: "var(--mantine-color-orange-6)" },
-        ]}
-        empty={empty}
-      />
+      <HeldChart {...frame} />
     </>
+  );
+}
+
+export function HeldChart(frame: ChartFrame) {
+  return (
+    <HistoryChart
+      {...frame}
+      title={t`Devices held`}
+      format={formatAverage}
+      lines={[
+        { metric: "devices", label: t`Total`, color: LIMIT, limit: true },
+        { metric: "devices_held", label: t`Held`, color: HELD, fill: true },
+        { metric: "devices_idle", label: t`Held and idle`, color: "var(--mantine-color-grape-5)" },
+        { metric: "devices_stranded", label: t`Stranded`, color: "var(--mantine-color-orange-6)" },
+      ]}
+      empty={noDevices()}
+    />
   );
 }

@@ -6,12 +6,19 @@ import type { HistoryScope, Metric } from "@/api/history";
 import { waiting } from "@/api/live/live-data";
 import type { LiveData } from "@/api/types";
 import { formatAmountShort, isBytes } from "@/lib/quantity";
-import { DEVICE_METRICS, DeviceCharts } from "./device-charts";
+import { DEVICE_METRICS, DeviceCharts, HeldChart } from "./device-charts";
 import { HistoryChart } from "./history-chart";
 import { HistorySection } from "./history-section";
 import type { HistorySeries, SeriesKey } from "./history-series";
 import { useHistory } from "./use-history";
-import { type ChartFrame, formatAverage, WORKLOAD_METRICS, WorkloadCharts } from "./workload-charts";
+import {
+  type ChartFrame,
+  formatAverage,
+  StartsChart,
+  WaitsChart,
+  WORKLOAD_METRICS,
+  WorkloadCharts,
+} from "./workload-charts";
 
 const QUOTA_METRICS = ["nominal", "ceiling", "used", "borrowed", "lent"] as const satisfies Metric[];
 const METRICS = [...WORKLOAD_METRICS, "share", ...QUOTA_METRICS, ...DEVICE_METRICS] as const;
@@ -28,15 +35,27 @@ export function QueueHistory({ scope, name }: QueueHistoryProps) {
     [scope, name],
   );
   const { series, version, range, error, refetch } = useHistory({ scope, name, metrics: METRICS }, read);
+  const [folded, setFolded] = useState(true);
   const frame = { series, version, range };
+  const hasQuota = scope !== "local_queue";
+  const fold = { folded, onFold: setFolded };
+  if (folded) {
+    return (
+      <HistorySection error={error} onRetry={() => void refetch()} fold={fold}>
+        <WaitsChart {...frame} />
+        {hasQuota ? <QuotaChart {...frame} /> : <HeldChart {...frame} />}
+        <StartsChart {...frame} />
+      </HistorySection>
+    );
+  }
   return (
-    <HistorySection error={error} onRetry={() => void refetch()}>
+    <HistorySection error={error} onRetry={() => void refetch()} fold={fold}>
       <WorkloadCharts {...frame} />
-      {scope !== "local_queue" && <QuotaChart {...frame} />}
-      {scope !== "local_queue" && (
+      {hasQuota && <QuotaChart {...frame} />}
+      {hasQuota && (
         <HistoryChart
           {...frame}
-          title={t`Weighted share, in thousandths of what the cohort lends`}
+          title={t`Weighted share, ‰ of what the cohort lends`}
           format={formatAverage}
           lines={[{ metric: "share", label: t`Share`, color: "var(--kw-borrowed)", fill: true }]}
         />

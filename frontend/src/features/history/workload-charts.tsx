@@ -28,52 +28,76 @@ const REASON_COLORS = ["yellow-6", "orange-6", "grape-5", "cyan-6", "pink-5", "g
 export function WorkloadCharts(frame: ChartFrame) {
   return (
     <>
-      <HistoryChart
-        {...frame}
-        title={t`Workloads`}
-        format={formatAverage}
-        atLeast={5}
-        lines={[
-          { metric: "pending", label: t`Pending`, color: "var(--mantine-color-yellow-6)" },
-          { metric: "admitted", label: t`Admitted`, color: "var(--mantine-color-teal-6)" },
-        ]}
-      />
-      <HistoryChart
-        {...frame}
-        title={t`Why they wait`}
-        format={formatAverage}
-        atLeast={5}
-        lines={reasonLines(frame.series)}
-        empty={t`Nothing waited in this time.`}
-      />
-      <HistoryChart
-        {...frame}
-        title={t`Waiting time before the start`}
-        format={formatDuration}
-        atLeast={10}
-        lines={[
-          { metric: "wait_p50", label: t`Median`, color: "var(--mantine-color-cyan-6)" },
-          { metric: "wait_p90", label: t`90th percentile`, color: "var(--mantine-color-grape-5)" },
-        ]}
-        empty={t`Nothing started in this time.`}
-      />
-      <HistoryChart
-        {...frame}
-        title={
-          frame.series === undefined
-            ? t`Starts and ends`
-            : t`Starts and ends, per ${formatDuration(frame.series.step)}`
-        }
-        format={formatAverage}
-        atLeast={2}
-        lines={[
-          { metric: "started", label: t`Started`, color: "var(--mantine-color-teal-6)" },
-          { metric: "ended", label: t`Ended`, color: "var(--mantine-color-blue-5)" },
-          { metric: "preempted", label: t`Preempted`, color: "var(--mantine-color-red-6)" },
-          { metric: "evicted", label: t`Evicted otherwise`, color: "var(--mantine-color-orange-6)" },
-        ]}
-      />
+      <CountsChart {...frame} />
+      <ReasonsChart {...frame} />
+      <WaitsChart {...frame} />
+      <StartsChart {...frame} />
     </>
+  );
+}
+
+function CountsChart(frame: ChartFrame) {
+  return (
+    <HistoryChart
+      {...frame}
+      title={t`Workloads`}
+      format={formatAverage}
+      atLeast={5}
+      lines={[
+        { metric: "pending", label: t`Pending`, color: "var(--mantine-color-yellow-6)" },
+        { metric: "admitted", label: t`Admitted`, color: "var(--mantine-color-teal-6)" },
+      ]}
+    />
+  );
+}
+
+function ReasonsChart(frame: ChartFrame) {
+  return (
+    <HistoryChart
+      {...frame}
+      title={t`Why they wait`}
+      format={formatAverage}
+      atLeast={5}
+      lines={reasonLines(frame.series)}
+      empty={t`Nothing waited in this time.`}
+    />
+  );
+}
+
+export function WaitsChart(frame: ChartFrame) {
+  return (
+    <HistoryChart
+      {...frame}
+      title={t`Waiting time before the start`}
+      format={formatDuration}
+      atLeast={10}
+      lines={[
+        { metric: "wait_p50", label: t`Median`, color: "var(--mantine-color-cyan-6)" },
+        { metric: "wait_p90", label: t`90th percentile`, color: "var(--mantine-color-grape-5)" },
+      ]}
+      empty={t`Nothing started in this time.`}
+    />
+  );
+}
+
+export function StartsChart(frame: ChartFrame) {
+  return (
+    <HistoryChart
+      {...frame}
+      title={
+        frame.series === undefined
+          ? t`Starts and ends`
+          : t`Starts and ends, per ${formatDuration(frame.series.step)}`
+      }
+      format={formatAverage}
+      atLeast={2}
+      lines={[
+        { metric: "started", label: t`Started`, color: "var(--mantine-color-teal-6)" },
+        { metric: "ended", label: t`Ended`, color: "var(--mantine-color-blue-5)" },
+        { metric: "preempted", label: t`Preempted`, color: "var(--mantine-color-red-6)" },
+        { metric: "evicted", label: t`Evicted otherwise`, color: "var(--mantine-color-orange-6)" },
+      ]}
+    />
   );
 }
 

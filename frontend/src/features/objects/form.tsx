@@ -3,11 +3,19 @@ import { Autocomplete, Select, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { isFields, type Manifest, type Path, read, readText, write } from "@/lib/manifest/object";
 
+/** One quota of a queue. */
+export interface QuotaPlace {
+  flavor: string;
+  resource: string;
+}
+
 export interface FormProps {
   manifest: Manifest;
   /** By the place in the manifest, as the server writes it. */
   faults: ReadonlyMap<string, string>;
   isNew: boolean;
+  /** The quota that the form was opened for. */
+  quota?: QuotaPlace | undefined;
   onChange: (manifest: Manifest) => void;
 }
 

@@ -1,7 +1,7 @@
 /** The buttons by which objects are made, changed and deleted, for those who may. The editor is loaded when it opens. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Menu } from "@mantine/core";
+import { ActionIcon, Button, Menu } from "@mantine/core";
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { useCluster } from "@/api/cluster";
@@ -9,6 +9,7 @@ import type { ObjectKind, ObjectReference } from "@/api/manifests";
 import { isClusterAdmin, isMirrored, mayEditQueues, sessionQuery } from "@/api/session";
 import { Icon } from "@/components/icon";
 import { DeleteDialog } from "./delete-dialog";
+import type { QuotaPlace } from "./form";
 import type { Beginning } from "./new-manifests";
 
 const ObjectEditor = lazy(async () => ({ default: (await import("./object-editor")).ObjectEditor }));
@@ -58,6 +59,41 @@ export function ObjectButtons({ reference, onDeleted }: ObjectButtonsProps) {
         </Suspense>
       )}
       {opened === "delete" && <DeleteDialog reference={reference} onClose={close} onDeleted={onDeleted} />}
+    </>
+  );
+}
+
+export interface EditQuotaButtonProps {
+  queue: string;
+  quota: QuotaPlace;
+}
+
+/** Opens the editor of a ClusterQueue at one of its quotas. */
+export function EditQuotaButton({ queue, quota }: EditQuotaButtonProps) {
+  const [opened, open] = useState(false);
+  if (!useMayEdit("ClusterQueue")) return null;
+  const label = t`Edit the quota of ${quota.resource}, flavor ${quota.flavor}`;
+  return (
+    <>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="sm"
+        aria-label={label}
+        title={label}
+        onClick={() => open(true)}
+      >
+        <Icon name="edit" size={14} />
+      </ActionIcon>
+      {opened && (
+        <Suspense>
+          <ObjectEditor
+            reference={{ kind: "ClusterQueue", name: queue }}
+            quota={quota}
+            onClose={() => open(false)}
+          />
+        </Suspense>
+      )}
     </>
   );
 }

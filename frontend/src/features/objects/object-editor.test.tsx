@@ -95,6 +95,22 @@ it("says what changes and who would start, and saves only what was read", async 
   expect(body.status).toBeUndefined();
 });
 
+it("begins at the quota that it was opened for", async () => {
+  serve([[/^GET .*manifests\/clusterqueue\/research/, { body: queue("3", "8192") }], [...NAMES]]);
+  vi.stubGlobal("WebSocket", SilentSocket);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <ObjectEditor
+        reference={{ kind: "ClusterQueue", name: "research" }}
+        quota={{ flavor: "v100", resource: "nvidia.com/total-gpumem" }}
+        onClose={() => {}}
+      />
+    </ClusterProvider>,
+  );
+  const field = await quotaField();
+  await waitFor(() => expect(document.activeElement).toBe(field));
+});
+
 it("shows another user's change with its author, and keeps one's own change", async () => {
   const refused: Answer = {
     status: 409,

@@ -27,6 +27,7 @@ import { toYaml } from "@/lib/manifest/yaml";
 import { faultLines } from "@/lib/words/refusal";
 import { ChangeList } from "./change-list";
 import { EffectsView } from "./effects";
+import type { QuotaPlace } from "./form";
 import { KindForm } from "./kind-forms";
 import { type Beginning, newManifest } from "./new-manifests";
 import classes from "./objects.module.css";
@@ -35,12 +36,15 @@ const SETTLED_MS = 400;
 
 interface EditorProps {
   kind: ObjectKind;
+  /** The quota that it was opened for. */
+  quota?: QuotaPlace | undefined;
   onClose: () => void;
 }
 
 /** For an object that is there. */
 export function ObjectEditor({
   reference,
+  quota,
   onClose,
 }: Omit<EditorProps, "kind"> & { reference: ObjectReference & { kind: ObjectKind } }) {
   const object = useQuery(objectQuery(useCluster(), reference));
@@ -50,7 +54,9 @@ export function ObjectEditor({
     <Frame title={title} onClose={onClose}>
       {object.isPending && <Skeleton height={420} />}
       <QueryError title={t`It cannot be edited`} query={object} />
-      {object.data !== undefined && <Editor kind={kind} opened={object.data} onClose={onClose} />}
+      {object.data !== undefined && (
+        <Editor kind={kind} opened={object.data} quota={quota} onClose={onClose} />
+      )}
     </Frame>
   );
 }
@@ -164,7 +170,7 @@ function isSame(read: Manifest, kind: ObjectKind, base: EditedObject): boolean {
   return read.metadata.name === name && read.metadata.namespace === namespace;
 }
 
-function Editor({ kind, opened, onClose }: EditorProps & { opened: EditedObject }) {
+function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: EditedObject }) {
   const editor = useEditor(kind, opened);
   const { draft, shown, trial, faults, isNew, save } = editor;
   const name = String(shown.metadata.name ?? "");
@@ -193,6 +199,7 @@ function Editor({ kind, opened, onClose }: EditorProps & { opened: EditedObject 
               manifest={shown}
               faults={faults}
               isNew={isNew}
+              quota={quota}
               onChange={editor.onManifest}
             />
           </Grid.Col>
@@ -232,6 +239,11 @@ function Editor({ kind, opened, onClose }: EditorProps & { opened: EditedObject 
           />
         )}
         <DialogFoot>
+          {!editor.isTried && (
+            <Text size="sm" c="var(--kw-muted)">
+              <Trans>Working out the effects …</Trans>
+            </Text>
+          )}
           <Button variant="default" onClick={onClose}>
             <Trans>Back</Trans>
           </Button>

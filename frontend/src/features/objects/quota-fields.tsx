@@ -3,10 +3,12 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Autocomplete, Button, Group, Stack, Table, Text, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
+import { useLive } from "@/api/cluster";
 import { Icon } from "@/components/icon";
 import { WideTable } from "@/components/table/wide-table";
 import { read, readText, write } from "@/lib/manifest/object";
+import { formatAmountShort } from "@/lib/quantity";
 import { amountLabel, amountWords, quantityFault, unitWords } from "./change-words";
 import { type FormProps, placeOf } from "./form";
 import classes from "./objects.module.css";
@@ -105,10 +107,31 @@ function isComputed({ manifest }: FormProps, { flavor, resource }: QuotaRow): bo
   }
 }
 
+/** How much of a ClusterQueue's quota is used now; null where that is not known. */
+function useUsed({ manifest, isNew }: FormProps, { flavor, resource }: QuotaRow): string | null {
+  const name = readText(manifest, ["metadata", "name"]);
+  const used = useLive(
+    ({ data }) =>
+      data?.cluster_queues[name]?.usage.find(
+        (quota) => quota.flavor === flavor.name && quota.resource === resource.name,
+      )?.used,
+  );
+  if (isNew || manifest.kind !== "ClusterQueue" || used === undefined) return null;
+  return formatAmountShort(resource.name, used);
+}
+
 function QuotaFieldsRow({ row, ...form }: FormProps & { row: QuotaRow }) {
   const { manifest, faults, onChange } = form;
   const { flavor, resource } = row;
   const isFirst = resource.index === 0;
+  const wanted = form.quota?.flavor === flavor.name && form.quota.resource === resource.name;
+  const nominal = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (!wanted) return;
+    nominal.current?.focus();
+    nominal.current?.select();
+  }, [wanted]);
+  const used = useUsed(form, row);
   return (
     <Table.Tr style={{ verticalAlign: "top" }} {...(isFirst ? { "data-first": true } : {})}>
       <Table.Td>
@@ -124,6 +147,11 @@ function QuotaFieldsRow({ row, ...form }: FormProps & { row: QuotaRow }) {
             />
           )}
         </Group>
+        {used !== null && (
+          <Text fz="xs" c="var(--kw-muted)" className="kw-number" data-live>
+            {t`${used} used now`}
+          </Text>
+        )}
       </Table.Td>
       {FIELDS.map((field) => {
         const path = amountPath(row, field);
@@ -131,6 +159,8 @@ function QuotaFieldsRow({ row, ...form }: FormProps & { row: QuotaRow }) {
         return (
           <Table.Td key={field}>
             <TextInput
+              ref={field === "nominalQuota" ? nominal : null}
+              data-autofocus={(wanted && field === "nominalQuota") || undefined}
               size="xs"
               aria-label={amountLabel(field, resource.name, flavor.name)}
               placeholder={field === "nominalQuota" ? "" : t`none`}

@@ -1,39 +1,154 @@
-/** How a ClusterQueue preempts and chooses flavors. */
-import { t } from "@lingui/core/macro";
-import { Table } from "@mantine/core";
+/** How a ClusterQueue orders, preempts and chooses flavors, as sentences. */
+import { plural, t } from "@lingui/core/macro";
+import { Text } from "@mantine/core";
 import type { ClusterQueue } from "@/api/types";
 import { Panel } from "@/components/panel";
+import { formatDuration } from "@/lib/time";
 
-/** Nested settings as lines: "borrowWithinCohort.policy", "Never". */
-export function policyLines(value: Record<string, unknown>, prefix = ""): [string, string][] {
-  return Object.entries(value).flatMap(([name, setting]): [string, string][] =>
-    typeof setting === "object" && setting !== null && !Array.isArray(setting)
-      ? policyLines(setting as Record<string, unknown>, `${prefix}${name}.`)
-      : [[`${prefix}${name}`, Array.isArray(setting) ? setting.join(", ") : String(setting ?? "") || "–"]],
-  );
+export interface Rule {
+  /** The field and its value, as the manifest has them. */
+  field: string;
+  text: string;
 }
 
 export function Policies({ queue }: { queue: ClusterQueue }) {
-  const lines = [
-    ...policyLines(queue.preemption),
-    ...policyLines(queue.flavor_fungibility),
-    ...policyLines(queue.preemption_protection, "protection."),
-  ];
-  if (lines.length === 0) return null;
   return (
-    <Panel title={t`Preemption and flavors`} flush>
-      <Table fz="sm" verticalSpacing={7} horizontalSpacing="md">
-        <Table.Tbody>
-          {lines.map(([name, setting]) => (
-            <Table.Tr key={name}>
-              <Table.Td c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
-                {name}
-              </Table.Td>
-              <Table.Td ta="right">{setting}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+    <Panel title={t`Rules`}>
+      <Text fz="sm" component="p" m={0}>
+        {rules(queue).map(({ field, text }) => (
+          <span key={field} title={field}>
+            {text}{" "}
+          </span>
+        ))}
+      </Text>
     </Panel>
   );
+}
+
+/** What a reader has to know to foresee its decisions; what cannot apply to the queue is left out. */
+export function rules(queue: ClusterQueue): Rule[] {
+  const flavors = new Set(queue.resource_groups.flatMap((group) => group.flavors.map(({ name }) => name)));
+  return [
+    orderRule(queue),
+    withinRule(queue),
+    ...(queue.cohort === "" ? [] : [reclaimRule(queue), borrowRule(queue)]),
+    ...(flavors.size > 1 ? flavorRules(queue) : []),
+    ...protectionRules(queue),
+  ];
+}
+
+function orderRule({ queueing_strategy: strategy, admission_mode: mode }: ClusterQueue): Rule {
+  const fair = mode === "UsageBasedAdmissionFairSharing";
+  const order = fair
+    ? t`The LocalQueue that used least is served first, then the higher priority, then the older workload`
+    : t`The higher priority is served first, then the older workload`;
+  const passing =
+    strategy === "StrictFIFO"
+      ? t`no workload passes one that does not fit.`
+      : t`a workload that fits may pass one that does not.`;
+  return { field: `queueingStrategy: ${strategy}`, text: t`${order}; ${passing}` };
+}
+
+function withinRule({ preemption }: ClusterQueue): Rule {
+  const policy = preemption.within_cluster_queue;
+  const texts = {
+    Never: t`Workloads of this queue do not preempt each other.`,
+    LowerPriority: t`Lower priorities are preempted here.`,
+    LowerOrNewerEqualPriority: t`Lower priorities are preempted here, and newer workloads of equal priority.`,
+  };
+  return { field: `preemption.withinClusterQueue: ${policy}`, text: texts[policy] };
+}
+
+function reclaimRule({ preemption }: ClusterQueue): Rule {
+  const policy = preemption.reclaim_within_cohort;
+  const texts = {
+    Never: t`Lent quota returns only as its borrowers end.`,
+    LowerPriority: t`Lent quota is taken back from lower priorities.`,
+    Any: t`Lent quota is taken back from any priority.`,
+  };
+  return { field: `preemption.reclaimWithinCohort: ${policy}`, text: texts[policy] };
+}
+
+function borrowRule({ preemption }: ClusterQueue): Rule {
+  const { policy, max_priority_threshold: threshold } = preemption.borrow_within_cohort;
+  const field = `preemption.borrowWithinCohort.policy: ${policy}`;
+  if (policy === "Never") return { field, text: t`It does not preempt to borrow.` };
+  return {
+    field,
+    text:
+      threshold === null
+        ? t`It preempts lower priorities to borrow.`
+        : t`It preempts lower priorities, up to ${threshold}, to borrow.`,
+  };
+}
+
+function flavorRules({ flavor_fungibility: flavor }: ClusterQueue): Rule[] {
+  const borrow = flavor.when_can_borrow;
+  const preempt = flavor.when_can_preempt;
+  const preferences: Record<string, string> = {
+    BorrowingOverPreemption: t`A flavor that needs borrowing is better than one that needs preemption.`,
+    PreemptionOverBorrowing: t`A flavor that needs preemption is better than one that needs borrowing.`,
+  };
+  const preferred = preferences[flavor.preference];
+  return [
+    {
+      field: `flavorFungibility.whenCanBorrow: ${borrow}`,
+      text:
+        borrow === "TryNextFlavor"
+          ? t`It tries the next flavor before it borrows.`
+          : t`It borrows before it tries the next flavor.`,
+    },
+    {
+      field: `flavorFungibility.whenCanPreempt: ${preempt}`,
+      text:
+        preempt === "TryNextFlavor"
+          ? t`It tries the next flavor before it preempts.`
+          : t`It preempts before it tries the next flavor.`,
+    },
+    ...(preferred === undefined
+      ? []
+      : [{ field: `flavorFungibility.preference: ${flavor.preference}`, text: preferred }]),
+  ];
+}
+
+function protectionRules(queue: ClusterQueue): Rule[] {
+  const { minimum_run_seconds: run, cool_down_seconds: coolDown } = queue.preemption_protection;
+  const checks = queue.admission_checks.length;
+  return [
+    ...(queue.preempt_for_devices
+      ? [
+          {
+            field: "kueueweb.io/preempt-for-devices: true",
+            text: t`It also preempts where quota is free and every device is taken.`,
+          },
+        ]
+      : []),
+    ...(run
+      ? [
+          {
+            field: `kueueweb.io/minimum-run-seconds: ${run}`,
+            text: t`A workload runs for ${formatDuration(run)} before it may be preempted.`,
+          },
+        ]
+      : []),
+    ...(coolDown
+      ? [
+          {
+            field: `kueueweb.io/preemption-cool-down-seconds: ${coolDown}`,
+            text: t`A preempted workload is spared for ${formatDuration(coolDown)}.`,
+          },
+        ]
+      : []),
+    ...(checks > 0
+      ? [
+          {
+            field: "admissionChecks",
+            text: plural(checks, {
+              one: "# admission check must pass before a workload starts.",
+              other: "# admission checks must pass before a workload starts.",
+            }),
+          },
+        ]
+      : []),
+  ];
 }

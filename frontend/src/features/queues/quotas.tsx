@@ -1,143 +1,123 @@
-/** The quotas of a ClusterQueue as a table. */
-
+/** The quotas of a ClusterQueue, the fullest first, each with the way to change it. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Table, Text } from "@mantine/core";
+import { Text, Tooltip } from "@mantine/core";
 import type { ReactNode } from "react";
-import type { ClusterQueue, LiveQuota } from "@/api/types";
+import type { ClusterQueue, LiveClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
-import { WideTable } from "@/components/table/wide-table";
-import { formatAmountShort, parseAmount } from "@/lib/quantity";
-import { following } from "./quota";
+import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
+import classes from "./queues.module.css";
+import { describeQuota, following, formatWeightedShare, sortQuotas } from "./quota";
 import { QuotaBar } from "./quota-bar";
 
-export function Quotas({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] }) {
+/** The button by which the quota of a resource in a flavor is changed; nothing for a reader who may not. */
+export type EditQuota = (flavor: string, resource: string) => ReactNode;
+
+export interface QuotasProps {
+  queue: ClusterQueue;
+  /** Undefined until the live stream tells. */
+  live: LiveClusterQueue | undefined;
+  editQuota: EditQuota;
+}
+
+export function Quotas({ queue, live, editQuota }: QuotasProps) {
+  const quotas = sortQuotas(live?.usage ?? queue.usage);
   return (
-    <Panel title={t`Quotas`} flush>
-      <QuotaTable queue={queue} usage={usage} />
+    <Panel title={t`Quota`} aside={<Share queue={queue} live={live} />} flush>
+      {quotas.length === 0 ? (
+        <EmptyState icon="queues" title={t`No quota`}>
+          <Trans>Without resource groups this queue admits no workload that requests resources.</Trans>
+        </EmptyState>
+      ) : (
+        <ul className={classes.quotaRows} aria-label={t`Quotas of ${queue.name}`}>
+          {quotas.map((quota) => (
+            <QuotaRow
+              key={`${quota.flavor} ${quota.resource}`}
+              quota={quota}
+              notes={notesOf(queue, quota)}
+              edit={editQuota(quota.flavor, quota.resource)}
+            />
+          ))}
+        </ul>
+      )}
     </Panel>
   );
 }
 
-function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] }) {
-  const rows = queue.resource_groups.flatMap((group) =>
-    group.flavors.flatMap((flavor) =>
-      flavor.resources.map((resource) => ({ flavor: flavor.name, resource })),
-    ),
-  );
-  if (rows.length === 0) {
-    return (
-      <EmptyState icon="queues" title={t`No quota`}>
-        <Trans>Without resource groups this queue admits no workload that requests resources.</Trans>
-      </EmptyState>
-    );
-  }
+/** How much it borrows beside the other queues of its cohort. */
+function Share({ queue, live }: Pick<QuotasProps, "queue" | "live">) {
+  if (queue.cohort === "") return null;
+  const share = live?.weighted_share ?? queue.weighted_share;
   return (
-    <WideTable whole blocks>
-      <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>
-              <Trans>Flavor</Trans>
-            </Table.Th>
-            <Table.Th>
-              <Trans>Resource</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Nominal</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Borrowing limit</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Lending limit</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Used</Trans>
-            </Table.Th>
-            <Table.Th ta="right">
-              <Trans>Borrowed</Trans>
-            </Table.Th>
-            <Table.Th miw={160} w="26%">
-              <Trans>Use</Trans>
-            </Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {rows.map(({ flavor, resource }) => {
-            const live = usage.find((quota) => quota.flavor === flavor && quota.resource === resource.name);
-            return (
-              <Table.Tr key={`${flavor} ${resource.name}`}>
-                <Table.Td data-label={t`Flavor`}>
-                  <FlavorLink name={flavor} />
-                </Table.Td>
-                <Table.Td data-label={t`Resource`}>{resource.name}</Table.Td>
-                <QuantityCell label={t`Nominal`} resource={resource.name} quantity={resource.nominal_quota}>
-                  <Following queue={queue} flavor={flavor} resource={resource.name} />
-                </QuantityCell>
-                <QuantityCell
-                  label={t`Borrowing limit`}
-                  resource={resource.name}
-                  quantity={resource.borrowing_limit}
-                />
-                <QuantityCell
-                  label={t`Lending limit`}
-                  resource={resource.name}
-                  quantity={resource.lending_limit}
-                />
-                <Table.Td ta="right" data-live data-label={t`Used`}>
-                  {live === undefined ? "–" : formatAmountShort(resource.name, live.used)}
-                </Table.Td>
-                <Table.Td ta="right" data-live data-label={t`Borrowed`}>
-                  <Text
-                    span
-                    fz="inherit"
-                    c={live !== undefined && live.borrowed > 0 ? "var(--kw-borrowed-text)" : "inherit"}
-                  >
-                    {live === undefined ? "–" : formatAmountShort(resource.name, live.borrowed)}
-                  </Text>
-                </Table.Td>
-                <Table.Td data-live data-wide>
-                  {live !== undefined && <QuotaBar quota={live} height={10} />}
-                </Table.Td>
-              </Table.Tr>
-            );
-          })}
-        </Table.Tbody>
-      </Table>
-    </WideTable>
-  );
-}
-
-/** That the quota is computed from the nodes of its flavor, and how. */
-function Following({ queue, flavor, resource }: { queue: ClusterQueue; flavor: string; resource: string }) {
-  const words = following(queue, flavor, resource);
-  return words === null ? null : (
     <Text
+      span
       fz="xs"
       c="var(--kw-muted)"
-      title={t`Computed from the capacity that unmanaged pods leave on the flavor's nodes`}
+      className="kw-number"
+      title={t`Weighted share: of what the cohort can lend, divided by the fair weight`}
+      data-live
     >
-      {words}
+      {share === 0 ? t`borrows nothing` : t`weighted share ${formatWeightedShare(share)} ‰`}
     </Text>
   );
 }
 
-interface QuantityCellProps {
-  label: string;
-  resource: string;
-  quantity: string | null;
-  children?: ReactNode;
+interface QuotaRowProps {
+  quota: LiveQuota;
+  notes: string[];
+  edit: ReactNode;
 }
 
-/** A quantity for people; exactly as written in the tooltip. */
-function QuantityCell({ label, resource, quantity, children }: QuantityCellProps) {
+function QuotaRow({ quota, notes, edit }: QuotaRowProps) {
+  const { flavor, resource, nominal, used, borrowed } = quota;
   return (
-    <Table.Td ta="right" title={quantity ?? t`no limit`} data-label={label}>
-      {quantity === null ? t`none` : formatAmountShort(resource, parseAmount(resource, quantity))}
-      {children}
-    </Table.Td>
+    <li className={classes.quotaRow}>
+      <div className={classes.quotaTitle}>
+        <span className={classes.quotaName} title={resource}>
+          <b>{resource.split("/").at(-1)}</b> <FlavorLink name={flavor} />
+        </span>
+        <span className="kw-number" data-live>
+          {formatAmountOf(resource, used, nominal)}
+        </span>
+        {edit}
+      </div>
+      <Tooltip
+        label={describeQuota(quota)}
+        multiline
+        maw={320}
+        openDelay={300}
+        style={{ whiteSpace: "pre-line" }}
+      >
+        <div data-live>
+          <QuotaBar quota={quota} />
+        </div>
+      </Tooltip>
+      {(borrowed > 0 || notes.length > 0) && (
+        <div className={classes.quotaNotes}>
+          {borrowed > 0 && (
+            <span className={classes.borrowed} data-live>
+              {t`+${formatAmountShort(resource, borrowed)} borrowed`}
+            </span>
+          )}
+          {notes.map((note) => (
+            <span key={note}>{note}</span>
+          ))}
+        </div>
+      )}
+    </li>
   );
+}
+
+/** What limits the quota, and whence it comes, where that is not the default. */
+function notesOf(queue: ClusterQueue, quota: LiveQuota): string[] {
+  const { flavor, resource, borrowing_limit: borrowing, lending_limit: lending } = quota;
+  const amount = (value: number) => formatAmountShort(resource, value);
+  const computed = following(queue, flavor, resource);
+  return [
+    ...(borrowing === null ? [] : [t`borrows at most ${amount(borrowing)}`]),
+    ...(lending === null ? [] : [t`lends at most ${amount(lending)}`]),
+    ...(computed === null ? [] : [computed]),
+  ];
 }

@@ -1,7 +1,8 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { QueueHistory } from "@/features/history/queue-history";
-import { NewObjectButton, ObjectButtons } from "@/features/objects/object-buttons";
+import { EditQuotaButton, NewObjectButton, ObjectButtons } from "@/features/objects/object-buttons";
 import { ClusterQueuePage } from "@/features/queues/cluster-queue-page";
+import { AdmittedInQueue, PendingInQueue } from "@/features/workloads/list/in-cluster-queue";
 
 const route = getRouteApi("/app/queues/$name");
 
@@ -12,7 +13,14 @@ export function ClusterQueueRoute() {
     <ClusterQueuePage
       key={name}
       name={name}
+      workloads={
+        <>
+          <PendingInQueue queue={name} />
+          <AdmittedInQueue queue={name} />
+        </>
+      }
       history={<QueueHistory scope="cluster_queue" name={name} />}
+      editQuota={(flavor, resource) => <EditQuotaButton queue={name} quota={{ flavor, resource }} />}
       actions={
         <>
           <NewObjectButton kinds={["LocalQueue"]} beginning={{ clusterQueue: name }} />

@@ -33,7 +33,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "status",
     header: () => t`Status`,
-    meta: { width: "124px", sort: "status" },
+    meta: { width: "142px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStateBadge workload={original} />,
   },
   clusterQueueColumn({ hideBelow: 760, width: "11%", sort: "cluster_queue" }),

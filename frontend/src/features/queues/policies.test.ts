@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import type { ClusterQueue } from "@/api/types";
+import { rules } from "./policies";
+
+const QUEUE = {
+  cohort: "company",
+  queueing_strategy: "BestEffortFIFO",
+  admission_mode: "NoAdmissionFairSharing",
+  preemption: {
+    within_cluster_queue: "LowerPriority",
+    reclaim_within_cohort: "Any",
+    borrow_within_cohort: { policy: "LowerPriority", max_priority_threshold: 100 },
+  },
+  flavor_fungibility: { when_can_borrow: "MayStopSearch", when_can_preempt: "TryNextFlavor", preference: "" },
+  preemption_protection: { minimum_run_seconds: 600, cool_down_seconds: 0 },
+  preempt_for_devices: false,
+  admission_checks: [],
+  resource_groups: [{ covered_resources: ["cpu"], flavors: [{ name: "v100", resources: [] }] }],
+} as unknown as ClusterQueue;
+
+const texts = (queue: ClusterQueue) => rules(queue).map(({ text }) => text);
+
+test("the rules of a queue are sentences, each with the field that it comes from", () => {
+  expect(texts(QUEUE)).toEqual([
+    "The higher priority is served first, then the older workload; a workload that fits may pass one that does not.",
+    "Lower priorities are preempted here.",
+    "Lent quota is taken back from any priority.",
+    "It preempts lower priorities, up to 100, to borrow.",
+    "A workload runs for 10m before it may be preempted.",
+  ]);
+  expect(rules(QUEUE)[1]?.field).toBe("preemption.withinClusterQueue: LowerPriority");
+});
+
+test("rules of lending and of flavors are left out where there is no cohort and one flavor", () => {
+  const alone = texts({ ...QUEUE, cohort: "" });
+  expect(alone.some((text) => /Lent|borrow/.test(text))).toBe(false);
+  const flavors = ["v100", "a100"].map((name) => ({ name, resources: [] }));
+  const several = { ...QUEUE, resource_groups: [{ covered_resources: ["cpu"], flavors }] } as ClusterQueue;
+  expect(texts(several)).toContain("It tries the next flavor before it preempts.");
+});
