@@ -61,7 +61,7 @@ export const SCENES: readonly Scene[] = [
   { name: "columns", path: "/workloads", steps: click("Columns") },
   { name: "views", path: "/workloads", steps: click("Views") },
   { name: "label-filter", path: "/workloads", steps: click("Label") },
-  { name: "time-filter", path: "/workloads", steps: click("Time") },
+  { name: "time-filter", path: "/workloads", steps: click(/^Time: /) },
   { name: "submit", path: "/workloads", steps: click("Submit") },
   { name: "bulk", path: "/workloads", steps: selectThree },
   {

@@ -11,11 +11,11 @@ import {
 import { sessionQuery } from "@/api/session";
 import { parseAuditFilters } from "@/lib/url/audit-filters";
 import { basePath } from "@/lib/url/base-path";
+import { parseChartRange } from "@/lib/url/chart-range";
 import { ALL_CLUSTERS } from "@/lib/url/clusters";
 import { parseDecisionFilters } from "@/lib/url/decision-filters";
 import { parseGpuFilters } from "@/lib/url/gpu-filters";
 import { parseNodeFilters } from "@/lib/url/node-filters";
-import { parseRange } from "@/lib/url/range";
 import { parseReportFilters } from "@/lib/url/report-filters";
 import { parseWorkloadFilters, parseWorkloadView } from "@/lib/url/workload-filters";
 import { RootRoute } from "@/routes/root";
@@ -58,7 +58,7 @@ const appRoute = createRoute({
 const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
-  validateSearch: parseRange,
+  validateSearch: parseChartRange,
   staticData: { spansClusters: true, takesWidth: true },
   // Whoever has several clusters and names none begins with all of them.
   beforeLoad: async ({ context, search }) => {
@@ -100,7 +100,7 @@ const clusterQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues/$name",
   staticData: { takesWidth: true },
-  validateSearch: parseRange,
+  validateSearch: parseChartRange,
   component: lazyRouteComponent(() => import("@/routes/queues/cluster-queue"), "ClusterQueueRoute"),
 });
 
@@ -110,7 +110,7 @@ const gpusRoute = createRoute({
   staticData: { spansClusters: true, takesWidth: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseGpuFilters(search),
-    ...parseRange(search),
+    ...parseChartRange(search),
   }),
   component: lazyRouteComponent(() => import("@/routes/hardware/gpus"), "GpusRoute"),
 });
@@ -152,14 +152,14 @@ const topologyRoute = createRoute({
 const cohortRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/cohorts/$name",
-  validateSearch: parseRange,
+  validateSearch: parseChartRange,
   component: lazyRouteComponent(() => import("@/routes/queues/cohort"), "CohortRoute"),
 });
 
 const localQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/local-queues/$namespace/$name",
-  validateSearch: parseRange,
+  validateSearch: parseChartRange,
   component: lazyRouteComponent(() => import("@/routes/queues/local-queue"), "LocalQueueRoute"),
 });
 

@@ -119,14 +119,50 @@ def test_a_cohort_and_a_local_queue_have_pages(page: Page, log_in: Callable[[str
 
 def test_charts_begin_with_what_the_server_kept(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
-    page.goto("/?range=15m")
+    page.goto("/?last=15m")
     history = page.get_by_role("region", name="History")
     chart = history.get_by_role("slider").first
     expect(chart).to_be_visible()
     # A sample each fifteen seconds: the arrow keys walk them.
     expect(chart).to_have_attribute("aria-valuemax", re.compile(r"^[1-9]\d*$"))
-    history.get_by_text("6h", exact=True).click()
-    expect(page).to_have_url(re.compile("range=6h"))
+    history.get_by_role("button", name="Time: Last 15 minutes").click()
+    page.get_by_role("button", name="Last 6 hours").click()
+    expect(page).to_have_url(re.compile("last=6h"))
+
+
+def test_a_chart_is_zoomed_by_drawing_and_leads_to_a_minutes_decisions(
+    page: Page, log_in: Callable[[str], None]
+) -> None:
+    log_in("admin")
+    page.goto("/?last=15m")
+    lines = page.get_by_role("region", name="History").locator(".u-over").first
+    expect(lines).to_be_visible()
+    lines.scroll_into_view_if_needed()
+    box = lines.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.2 * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.8 * box["width"], middle, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"since=.*&until="))
+    page.get_by_role("button", name=re.compile("^Take off")).click()
+    expect(page).not_to_have_url(re.compile("since="))
+
+    lines.click(position={"x": box["width"] / 2, "y": box["height"] / 2})
+    expect(page).to_have_url(re.compile(r"/decisions\?since=.*%3A00\.000Z&until=.*%3A00\.000Z"))
+    expect(page.get_by_role("button", name=re.compile(r"^Time: .* to \d\d:\d\d$"))).to_be_visible()
+
+
+def test_the_audit_is_narrowed_to_a_time(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/audit?until=2020-01-01T00:00:00Z")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("No record matches")
+    main.get_by_role("button", name=re.compile("^Time: before")).click()
+    page.get_by_role("button", name="Last hour").click()
+    expect(page).to_have_url(re.compile("last=1h"))
+    expect(main.get_by_role("table", name="The audit").get_by_role("row").nth(1)).to_be_visible()
 
 
 def test_reports_are_counted_grouped_and_downloaded(page: Page, log_in: Callable[[str], None]) -> None:

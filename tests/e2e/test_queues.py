@@ -69,7 +69,9 @@ def test_a_quota_that_is_none_is_refused_at_its_field(page: Page, log_in: Callab
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
 
 
-def test_the_queue_page_begins_with_the_waiting_workloads(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+def test_the_queue_page_begins_with_the_waiting_workloads(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
     admin.apply(SMALL.replace("small", "shown"))
     name = admin.submit("shown-first", queue="shown-queue", cpu="2")
     log_in("admin")

@@ -33,7 +33,7 @@ def test_it_filters_by_status_and_name_and_keeps_that_in_the_address(
     expect(rows(page)).to_contain_text(admitted)
 
     page.get_by_role("radiogroup", name="Status").get_by_text("All").click()
-    page.get_by_role("button", name="Time", exact=True).click()
+    page.get_by_role("button", name="Time: Any time").click()
     page.get_by_role("button", name="Last hour").click()
     expect(page).to_have_url(re.compile("last=1h"))
     expect(rows(page)).to_have_count(2)
@@ -42,7 +42,7 @@ def test_it_filters_by_status_and_name_and_keeps_that_in_the_address(
     page.get_by_role("toolbar", name="2 workloads selected").get_by_role("button", name="Hold").click()
     page.get_by_role("dialog", name="Hold 2 workloads?").get_by_role("button", name="Hold").click()
     expect(page.get_by_role("alert").filter(has_text="2 workloads")).to_be_visible()
-    page.get_by_role("button", name="Remove the filter Submitted: Last hour").click()
+    page.get_by_role("button", name="Take off Submitted: Last hour").click()
     expect(page).not_to_have_url(re.compile("last="))
 
 

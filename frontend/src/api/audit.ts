@@ -1,7 +1,8 @@
 /** Who did what, when and from where. */
-import { infiniteQueryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { AuditFilters } from "@/lib/url/audit-filters";
 import { basePath } from "@/lib/url/base-path";
+import { type TimeRange, withBounds } from "@/lib/url/time-range";
 import { after, answer, api } from "./client";
 
 const PAGE_SIZE = 100;
@@ -11,7 +12,8 @@ export function auditQuery(cluster: string, filters: AuditFilters) {
   return infiniteQueryOptions({
     queryKey: ["audit", cluster, filters] as const,
     queryFn: ({ pageParam, signal }) => {
-      const params = { query: { cluster, ...filters, ...after(pageParam), limit: PAGE_SIZE } };
+      const found = withBounds(filters, Date.now());
+      const params = { query: { cluster, ...found, ...after(pageParam), limit: PAGE_SIZE } };
       return answer(api.GET("/api/v1/audit/", { params, signal }));
     },
     initialPageParam: null as string | null,
@@ -19,7 +21,31 @@ export function auditQuery(cluster: string, filters: AuditFilters) {
   });
 }
 
+const MAX_MARKED = 200;
+/** What people edit of how a cluster shares; a workload's own life is in the decisions. */
+const EDITED = new Set([
+  "ClusterQueue",
+  "Cohort",
+  "LocalQueue",
+  "ResourceFlavor",
+  "Configuration",
+  "ConfigMap",
+]);
+
+/** The newest edits of queues, flavors and settings in a range of time, for the marks of charts. */
+export function markedEditsQuery(cluster: string, range: TimeRange) {
+  return queryOptions({
+    queryKey: ["audit", cluster, "marked", range] as const,
+    queryFn: async ({ signal }) => {
+      const query = { cluster, verb: "update" as const, ...withBounds(range, Date.now()), limit: MAX_MARKED };
+      const page = await answer(api.GET("/api/v1/audit/", { params: { query }, signal }));
+      return { ...page, results: page.results.filter(({ kind }) => EDITED.has(kind)) };
+    },
+    refetchInterval: range.until === undefined ? 15_000 : false,
+  });
+}
+
 /** The address of the same as a file. */
 export function auditExport(cluster: string, filters: AuditFilters, format: "csv" | "jsonl"): string {
-  return `${basePath}/api/v1/audit/export/?${new URLSearchParams({ cluster, ...filters, as: format })}`;
+  return `${basePath}/api/v1/audit/export/?${new URLSearchParams({ cluster, ...withBounds(filters, Date.now()), as: format })}`;
 }

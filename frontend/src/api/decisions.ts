@@ -1,6 +1,7 @@
 /** The decision log: it outlives the workloads that it tells of. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { DecisionFilters } from "@/lib/url/decision-filters";
+import { type TimeRange, withBounds } from "@/lib/url/time-range";
 import { after, answer, api } from "./client";
 
 const PAGE_SIZE = 100;
@@ -61,12 +62,34 @@ export function workloadDecisionsQuery(
   });
 }
 
+/** As many decisions of an action as charts mark. */
+const MAX_MARKED = 200;
+
+/** The newest decisions of one action in a range of time, for the marks of charts. */
+export function markedDecisionsQuery(
+  cluster: string,
+  action: "Preempt" | "Evict",
+  range: TimeRange,
+  clusterQueue?: string,
+) {
+  return queryOptions({
+    queryKey: ["decisions", cluster, "marked", action, range, clusterQueue ?? ""] as const,
+    queryFn: ({ signal }) => {
+      const filter = clusterQueue === undefined ? {} : { cluster_queue: clusterQueue };
+      const query = { cluster, action, ...filter, ...withBounds(range, Date.now()), limit: MAX_MARKED };
+      return answer(api.GET("/api/v1/decisions/", { params: { query }, signal }));
+    },
+    refetchInterval: range.until === undefined ? 15_000 : false,
+  });
+}
+
 /** All of them, the newest first. */
 export function decisionsQuery(cluster: string, filters: DecisionFilters) {
   return infiniteQueryOptions({
     queryKey: ["decisions", cluster, "list", filters] as const,
     queryFn: ({ pageParam, signal }) => {
-      const params = { query: { cluster, ...filters, ...after(pageParam), limit: PAGE_SIZE } };
+      const found = withBounds(filters, Date.now());
+      const params = { query: { cluster, ...found, ...after(pageParam), limit: PAGE_SIZE } };
       return answer(api.GET("/api/v1/decisions/", { params, signal }));
     },
     initialPageParam: null as string | null,

@@ -1,6 +1,6 @@
 /** Time series that the server keeps. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { RANGES, type Range } from "@/lib/url/range";
+import { boundsOf, type TimeRange } from "@/lib/url/time-range";
 import { answer, api } from "./client";
 import type { components, paths } from "./schema.gen";
 
@@ -15,7 +15,7 @@ export interface HistorySelection {
   /** Empty for the cluster. */
   name?: string;
   metrics: readonly Metric[];
-  range: Range;
+  range: TimeRange;
 }
 
 const SHORTEST_REFRESH_MS = 15_000;
@@ -26,11 +26,12 @@ export function historyQuery(cluster: string, { scope, name, metrics, range }: H
   return queryOptions({
     queryKey: ["history", cluster, scope, name ?? "", metrics, range] as const,
     queryFn: ({ signal }) => {
-      const since = new Date(Date.now() - RANGES[range] * 1000).toISOString();
-      const query = { cluster, scope, since, metric: [...metrics], ...(name ? { name: [name] } : {}) };
+      const bounds = boundsOf(range, Date.now());
+      const query = { cluster, scope, ...bounds, metric: [...metrics], ...(name ? { name: [name] } : {}) };
       return answer(api.GET("/api/v1/history/", { params: { query }, signal }));
     },
     refetchInterval: (query) =>
+      range.until === undefined &&
       Math.min(LONGEST_REFRESH_MS, Math.max(SHORTEST_REFRESH_MS, (query.state.data?.step ?? 0) * 1000)),
     placeholderData: keepPreviousData,
   });

@@ -1,6 +1,7 @@
 /** Reports on what was, as the server counts them. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { basePath } from "@/lib/url/base-path";
+import { boundsOf, type TimeRange } from "@/lib/url/time-range";
 import { answer, api } from "./client";
 import type { components, paths } from "./schema.gen";
 
@@ -14,19 +15,17 @@ export type ReportGroup = NonNullable<
 export interface ReportSelection {
   kind: ReportKind;
   by: readonly ReportGroup[];
-  /** How far back. */
-  days: number;
+  range: TimeRange;
 }
 
-function queryOf(cluster: string, { by, days }: ReportSelection) {
-  const since = new Date(Date.now() - days * 86_400_000).toISOString();
-  return { cluster, since, ...(by.length > 0 ? { by: [...by] } : {}) };
+function queryOf(cluster: string, { by, range }: ReportSelection) {
+  return { cluster, ...boundsOf(range, Date.now()), ...(by.length > 0 ? { by: [...by] } : {}) };
 }
 
 export function reportQuery(cluster: string, selection: ReportSelection) {
-  const { kind, by, days } = selection;
+  const { kind, by, range } = selection;
   return queryOptions({
-    queryKey: ["report", cluster, kind, by, days] as const,
+    queryKey: ["report", cluster, kind, by, range] as const,
     queryFn: ({ signal }) =>
       answer<Report>(
         api.GET("/api/v1/reports/{kind}/", {

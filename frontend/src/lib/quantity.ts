@@ -72,6 +72,13 @@ export function isBytes(resource: string): boolean {
   return /^(memory|ephemeral-storage|storage|hugepages-.*)$/.test(resource);
 }
 
+const IN_MIB = /gpumem$|-memory$|vmem/;
+
+/** Whether amounts of the resource are shown in GiB. */
+export function isBinary(resource: string): boolean {
+  return isBytes(resource) || IN_MIB.test(resource);
+}
+
 /** The canonical quantity of an amount: "500m" and "2" for cpu, "10Gi" for bytes, plain numbers otherwise. */
 export function formatAmount(resource: string, amount: number): string {
   if (resource === "cpu") return amount % 1000 === 0 ? String(amount / 1000) : `${amount}m`;
@@ -133,7 +140,7 @@ export function formatAmountShort(resource: string, amount: number): string {
   if (amount >= Number(UNLIMITED)) return t`no limit`;
   if (resource === "cpu") return short(amount / 1000);
   if (isBytes(resource)) return amount === 0 ? "0 GiB" : formatBytes(amount);
-  if (/gpumem$|-memory$|vmem/.test(resource)) return formatMib(amount);
+  if (IN_MIB.test(resource)) return formatMib(amount);
   if (/gpucores$|percentage$/.test(resource)) return `${short(amount)} %`;
   return whole(amount);
 }

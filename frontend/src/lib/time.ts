@@ -100,3 +100,35 @@ export function secondsBetween(from: string | null, to: string | null, nowMs: nu
   if (from === null) return null;
   return Math.max(0, ((to === null ? nowMs : Date.parse(to)) - Date.parse(from)) / 1000);
 }
+
+const MINUTE_OF_DAY = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+
+function inEnglishOrder(options: Intl.DateTimeFormatOptions) {
+  return inLanguage((locale) => new Intl.DateTimeFormat(locale === "en" ? "en-GB" : locale, options));
+}
+
+const DAY_MINUTE = inEnglishOrder({ day: "numeric", month: "short", ...MINUTE_OF_DAY });
+const YEAR_MINUTE = inEnglishOrder({ year: "numeric", day: "numeric", month: "short", ...MINUTE_OF_DAY });
+const TIME_OF_DAY = inEnglishOrder(MINUTE_OF_DAY);
+
+/** "26 Nov, 14:05"; only the time of day on the day of `beside`, and with the year in another one than this. */
+export function formatMinute(iso: string, beside?: string): string {
+  const at = new Date(iso);
+  if (beside !== undefined && new Date(beside).toDateString() === at.toDateString())
+    return TIME_OF_DAY().format(at);
+  return (at.getFullYear() === new Date().getFullYear() ? DAY_MINUTE : YEAR_MINUTE)().format(at);
+}
+
+/** The reader's zone by its name, and how far it is from UTC now: "Europe/Berlin (GMT+1)". */
+export function zoneName(): string {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const parts = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "shortOffset" }).formatToParts();
+  const offset = parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
+  return offset === "" || offset === timeZone ? timeZone : `${timeZone} (${offset})`;
+}
+
+/** "14:05:12" of today, and "26 Nov, 14:05" of another day. */
+export function formatLogTime(iso: string): string {
+  const at = new Date(iso);
+  return at.toDateString() === new Date().toDateString() ? formatClock(at.getTime()) : formatMinute(iso);
+}

@@ -18,6 +18,18 @@ export interface TimeSeriesLine {
   limit?: boolean;
 }
 
+/** An event at a time: a small triangle above the lines. */
+export interface TimeMark {
+  /** Seconds since the epoch. */
+  time: number;
+  /** A CSS colour; may be a variable. */
+  color: string;
+  text: string;
+}
+
+/** Powers of two for bytes; seconds, minutes and hours for durations. */
+export type Ticks = "decimal" | "binary" | "duration";
+
 export interface TimeSeriesProps {
   /** Read out as the chart's name. */
   label: string;
@@ -26,13 +38,21 @@ export interface TimeSeriesProps {
   lines: TimeSeriesLine[];
   version: unknown;
   format: (value: number) => string;
-  /** Ticks at powers of two, for bytes. */
-  binary?: boolean;
+  /** Where the values' axis has its ticks. */
+  ticks?: Ticks;
   /** The top of the scale at least; the data may exceed it. */
   atLeast?: number;
   height?: number;
   /** How much time the chart shows, up to its last point; all of it without. */
   spanSeconds?: number;
+  /** From one time to another, in seconds since the epoch, instead of up to the last point. */
+  from?: number;
+  to?: number;
+  marks?: readonly TimeMark[];
+  /** Asked for the range of time that was drawn over with the pointer. */
+  onZoom?: (range: { since: string; until: string }) => void;
+  /** Asked for what happened at a time, by a click or Enter. */
+  onMoment?: (seconds: number) => void;
   /** Charts with the same name move one cursor. */
   cursor?: string;
 }
@@ -44,6 +64,7 @@ const TIME_STEPS = [
   ...[1, 2, 7, 14, 28].map((days) => days * DAY),
 ];
 const BINARY_STEPS = Array.from({ length: 40 }, (_, power) => 2 ** power);
+const DURATION_STEPS = [1, 2, 5, 10, ...TIME_STEPS.filter((step) => step !== 15)];
 const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
   [1, 2, 5].map((step) => step * 10 ** power),
 ).flat();
@@ -113,6 +134,8 @@ export function TimeSeries(props: TimeSeriesProps) {
         aria-valuenow={place ?? Math.max(0, props.times.length - 1)}
         aria-valuetext={readOut(props, place ?? props.times.length - 1)}
         onKeyDown={(event) => {
+          const here = props.times[place ?? props.times.length - 1];
+          if (event.key === "Enter" && here !== undefined) props.onMoment?.(here);
           const next = placeAfter(event.key, place, props.times.length);
           if (next === null || chart.current === null) return;
           event.preventDefault();
@@ -193,13 +216,15 @@ function chartOptions(
     cursor: {
       y: false,
       points: { size: 6 },
+      drag: { x: true, y: false, setScale: false },
       // The time is what charts share; what is high on one may be low on another.
       ...(props.cursor === undefined ? {} : { sync: { key: props.cursor, scales: ["x", null] } }),
     },
     scales: {
       x: {
         range: (_, min, max) => {
-          const span = latest().spanSeconds;
+          const { spanSeconds: span, from, to } = latest();
+          if (from !== undefined && to !== undefined) return [from, to];
           return span === undefined ? [Math.min(min, max - MIN_SPAN_SECONDS), max] : [max - span, max];
         },
       },
@@ -214,8 +239,10 @@ function chartOptions(
       },
       {
         ...axis,
-        size: 64 * scale,
-        incrs: props.binary ? BINARY_STEPS : WHOLE_STEPS,
+        size: (plot, values) => widthOf(plot, values ?? [], font) + 14 * scale,
+        incrs: { binary: BINARY_STEPS, duration: DURATION_STEPS, decimal: WHOLE_STEPS }[
+          props.ticks ?? "decimal"
+        ],
         values: (_, splits) => splits.map(format),
       },
     ],
@@ -233,8 +260,19 @@ function chartOptions(
         };
       }),
     ],
-    plugins: [tooltip(props)],
+    plugins: [tooltip(props, latest), marked(element, latest), pointed(latest)],
   };
+}
+
+/** As wide as the longest label. */
+function widthOf(plot: uPlot, labels: readonly string[], font: string): number {
+  const { ctx } = plot;
+  ctx.save();
+  // The canvas is in the screen's pixels, the axis in those of the page.
+  ctx.font = font;
+  const widest = Math.max(0, ...labels.map((label) => ctx.measureText(label).width));
+  ctx.restore();
+  return Math.ceil(widest);
 }
 
 /** The points that no line leads to or from: without a dot they would not be seen. */
@@ -264,8 +302,102 @@ function timeLabel(seconds: number, step: number): string {
   return (seconds % 60 === 0 ? SHORT_CLOCK : CLOCK)().format(seconds * 1000);
 }
 
+const MARK_PX = 5;
+const MAX_MARKS_NAMED = 4;
+
+/** The marks within reach of a place, in px of the page. */
+function marksAt(plot: uPlot, left: number, marks: readonly TimeMark[]): TimeMark[] {
+  return marks.filter(({ time }) => Math.abs(plot.valToPos(time, "x") - left) <= MARK_PX);
+}
+
+/** Triangles above the lines, where something happened. */
+function marked(element: Element, latest: () => TimeSeriesProps): uPlot.Plugin {
+  return {
+    hooks: {
+      draw: ({ ctx, bbox, valToPos }) => {
+        const size = MARK_PX * devicePixelRatio;
+        ctx.save();
+        for (const { time, color } of latest().marks ?? []) {
+          const at = valToPos(time, "x", true);
+          if (at < bbox.left || at > bbox.left + bbox.width) continue;
+          ctx.fillStyle = resolve(element, color);
+          ctx.beginPath();
+          ctx.moveTo(at - size, bbox.top);
+          ctx.lineTo(at + size, bbox.top);
+          ctx.lineTo(at, bbox.top + 1.6 * size);
+          ctx.fill();
+        }
+        ctx.restore();
+      },
+    },
+  };
+}
+
+const LEAST_DRAG_PX = 5;
+const LEAST_ZOOM_SECONDS = 60;
+
+/** Drawing over a range shows only it; a click asks for its moment. */
+function pointed(latest: () => TimeSeriesProps): uPlot.Plugin {
+  return {
+    hooks: {
+      init: (plot) => {
+        // Charts that share a cursor share its drags: only the one under the pointer speaks.
+        let began: number | null = null;
+        plot.over.addEventListener("pointerdown", (event) => {
+          // A finger reads values: it neither zooms nor opens.
+          const draws = event.button === 0 && event.pointerType !== "touch";
+          began = draws ? placeOf(plot, event) : null;
+        });
+        document.addEventListener(
+          "mouseup",
+          (event) => {
+            if (began === null) return;
+            const ended = placeOf(plot, event);
+            if (Math.abs(ended - began) >= LEAST_DRAG_PX) zoom(plot, began, ended, latest());
+            else latest().onMoment?.(momentAt(plot, began, latest().marks ?? []));
+            began = null;
+          },
+          { signal: endOf(plot) },
+        );
+      },
+      // What was drawn over is shown as the new range, here and in the charts beside it.
+      setSelect: (plot) => {
+        if (plot.select.width > 0) plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+      },
+      destroy: (plot) => ends.get(plot)?.abort(),
+    },
+  };
+}
+
+/** In px of the page from the left end of the lines, and within them. */
+function placeOf({ over }: uPlot, { clientX }: MouseEvent): number {
+  const { left, width } = over.getBoundingClientRect();
+  return Math.min(width, Math.max(0, clientX - left));
+}
+
+const ends = new WeakMap<uPlot, AbortController>();
+
+/** Ends with the chart. */
+function endOf(plot: uPlot): AbortSignal {
+  const end = new AbortController();
+  ends.set(plot, end);
+  return end.signal;
+}
+
+/** That of a mark in reach, or the pointer's. */
+function momentAt(plot: uPlot, left: number, marks: readonly TimeMark[]): number {
+  return marksAt(plot, left, marks)[0]?.time ?? plot.posToVal(left, "x");
+}
+
+function zoom(plot: uPlot, began: number, ended: number, { onZoom }: TimeSeriesProps): void {
+  const since = plot.posToVal(Math.min(began, ended), "x");
+  const until = Math.max(plot.posToVal(Math.max(began, ended), "x"), since + LEAST_ZOOM_SECONDS);
+  const iso = (seconds: number) => new Date(Math.round(seconds) * 1000).toISOString();
+  onZoom?.({ since: iso(since), until: iso(until) });
+}
+
 /** What the lines were under the pointer. */
-function tooltip(props: TimeSeriesProps): uPlot.Plugin {
+function tooltip(props: TimeSeriesProps, latest: () => TimeSeriesProps): uPlot.Plugin {
   const box = document.createElement("div");
   box.className = classes.tooltip ?? "";
   return {
@@ -281,7 +413,18 @@ function tooltip(props: TimeSeriesProps): uPlot.Plugin {
           return `${line.label}: ${value === null || value === undefined ? t`no data` : props.format(value)}`;
         });
         const span = (plot.scales.x?.max ?? 0) - (plot.scales.x?.min ?? 0);
-        box.textContent = [(span >= DAY / 4 ? MOMENT : CLOCK)().format(time * 1000), ...rows].join("\n");
+        const near = marksAt(plot, left, latest().marks ?? []);
+        const named = near.slice(0, MAX_MARKS_NAMED).map(({ text }) => `▾ ${text}`);
+        const more = near.length - named.length;
+        box.textContent = [
+          (span >= DAY / 4 ? MOMENT : CLOCK)().format(time * 1000),
+          ...rows,
+          ...named,
+          ...(more > 0 ? [t`and ${more} more`] : []),
+          ...(plot.over.matches(":hover") && latest().onMoment !== undefined
+            ? [t`Click for the decisions, draw to zoom`]
+            : []),
+        ].join("\n");
         const flip = left > plot.over.clientWidth / 2;
         box.style.left = flip ? "" : `${left + 12}px`;
         box.style.right = flip ? `${plot.over.clientWidth - left + 12}px` : "";

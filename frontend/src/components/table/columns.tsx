@@ -3,6 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Ago } from "@/components/ago";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { ClusterQueueLink } from "@/components/object-links";
+import { formatLogTime, formatTimestamp } from "@/lib/time";
 import type { ColumnLook, DataColumn } from "./data-table";
 
 /** How long ago, in one unit. */
@@ -15,6 +16,23 @@ export function ageColumn<Row extends object>(
     header: () => t`Age`,
     meta: { width: "66px", ...look },
     cell: ({ row: { original } }) => <Ago time={timeOf(original)} short />,
+  };
+}
+
+/** The time of day, with its date where that is not today: for logs, which are read by the clock. */
+export function timeColumn<Row extends object>(timeOf: (row: Row) => string): DataColumn<Row> {
+  return {
+    id: "time",
+    header: () => t`Time`,
+    meta: { width: "116px" },
+    cell: ({ row: { original } }) => {
+      const iso = timeOf(original);
+      return (
+        <time dateTime={iso} title={formatTimestamp(iso)} className="kw-number">
+          {formatLogTime(iso)}
+        </time>
+      );
+    },
   };
 }
 

@@ -193,7 +193,7 @@ it("changes widths with the arrow keys and goes back to its own with Delete", as
 it("moves the cells that leave a narrow window into a second line, unless the reader hid them", async () => {
   const narrow: DataColumn<Row>[] = [
     ...COLUMNS,
-    { id: "why", header: "Why", meta: { hideBelow: 760, width: "40%", below: true }, cell: () => "no quota" },
+    { id: "why", header: "Why", meta: { hideBelow: 760, width: "40%", below: 1 }, cell: () => "no quota" },
     { id: "cycle", header: "Cycle", meta: { hideBelow: 760, width: "80px" }, cell: () => "cycle 7" },
   ];
   vi.spyOn(window, "matchMedia").mockImplementation(

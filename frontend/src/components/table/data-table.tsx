@@ -25,8 +25,8 @@ import classes from "./data-table.module.css";
 export interface ColumnLook {
   /** Leaves the table below this width of the window, in px. */
   hideBelow?: number;
-  /** Where it leaves the table, its cell moves into a second line of the row. */
-  below?: boolean;
+  /** Its place in a second line of the row, into which its cell moves where it leaves the table on a narrow window. */
+  below?: number;
   align?: "right";
   /** A CSS width. */
   width?: string;
@@ -101,6 +101,8 @@ function narrower<Row extends object>(column: DataColumn<Row>): DataColumn<Row> 
 
 const NONE_HIDDEN: readonly string[] = [];
 const ROW_HEIGHT = 33;
+/** Rows have a second line up to this width of the window, in px. */
+const TALL_UP_TO = 760;
 /** Of a row with a second line. */
 const TALL_ROW_HEIGHT = 56;
 const NARROW = [560, 760, 1000, 1240, 1800] as const;
@@ -108,7 +110,7 @@ const NARROW = [560, 760, 1000, 1240, 1800] as const;
 interface Visibility {
   visible: Record<string, boolean>;
   /** The columns of the second line. */
-  below: ReadonlySet<string>;
+  below: readonly string[];
 }
 
 function useVisibility<Row extends object>(
@@ -127,12 +129,14 @@ function useVisibility<Row extends object>(
   return useMemo(() => {
     const wanted = columns.filter(({ id = "" }) => !hidden.includes(id));
     const fits = ({ meta }: DataColumn<Row>) => (meta?.hideBelow ?? 0) < width;
-    const below = wanted.filter((column) => !fits(column) && column.meta?.below === true);
+    const below = wanted.filter(
+      (column) => width <= TALL_UP_TO && !fits(column) && column.meta?.below !== undefined,
+    );
     return {
       visible: Object.fromEntries(
         columns.map((column) => [column.id ?? "", wanted.includes(column) && fits(column)]),
       ),
-      below: new Set(below.map(({ id = "" }) => id)),
+      below: below.toSorted((a, b) => (a.meta?.below ?? 0) - (b.meta?.below ?? 0)).map(({ id = "" }) => id),
     };
   }, [columns, width, hidden]);
 }
@@ -151,7 +155,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   } = props;
   const columns = useColumns(props);
   const { visible: columnVisibility, below } = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
-  const rowHeight = below.size > 0 ? TALL_ROW_HEIGHT : ROW_HEIGHT;
+  const rowHeight = below.length > 0 ? TALL_ROW_HEIGHT : ROW_HEIGHT;
   const frame = useRef<HTMLDivElement>(null);
   const drawn = useRef<HTMLTableElement>(null);
   const virtual = useVirtualizer({
@@ -210,7 +214,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
           // The second line begins below the name.
           ["--lead" as string]: `${leadOf(looks.slice(0, nameAt), selection !== undefined)}px`,
         }}
-        data-tall={below.size > 0 || undefined}
+        data-tall={below.length > 0 || undefined}
         aria-label={label}
         aria-rowcount={onEnd === undefined ? rows.length + 1 : -1}
       >
@@ -262,11 +266,10 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                   {row.getVisibleCells().map((cell, column) => (
                     <td key={cell.id} data-align={cell.column.columnDef.meta?.align}>
                       <table.FlexRender cell={cell} />
-                      {column === nameAt && below.size > 0 && (
+                      {column === nameAt && below.length > 0 && (
                         <div className={classes.second}>
-                          {row
-                            .getAllCells()
-                            .filter((each) => below.has(each.column.id))
+                          {below
+                            .flatMap((id) => row.getAllCells().filter((each) => each.column.id === id))
                             .map((each) => (
                               <span key={each.id}>
                                 <table.FlexRender cell={each} />

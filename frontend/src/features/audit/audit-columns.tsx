@@ -4,7 +4,7 @@ import { Text } from "@mantine/core";
 import type { AuditRecord } from "@/api/types";
 import { BadgeDot, type BadgeDotProps } from "@/components/badge-dot";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
-import { ageColumn, textColumn } from "@/components/table/columns";
+import { textColumn, timeColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { changesOf } from "@/lib/words/audit-change";
 
@@ -42,11 +42,11 @@ function summaryOf(record: AuditRecord): string {
 }
 
 export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
-  ageColumn((record) => record.at),
+  timeColumn((record) => record.at),
   {
     id: "who",
     header: () => t`Who`,
-    meta: { width: "14%" },
+    meta: { width: "14%", hideBelow: 560, below: 2 },
     cell: ({ row: { original } }) =>
       original.username === "" ? (
         <Text span inherit c="dimmed">
@@ -59,14 +59,14 @@ export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
   {
     id: "verb",
     header: () => t`What`,
-    meta: { width: "120px" },
+    meta: { width: "120px", hideBelow: 560, below: 1 },
     cell: ({ row: { original } }) => <BadgeDot {...verbLooks()[original.verb]} />,
   },
   textColumn("object", () => t`Object`, objectOf),
   {
     id: "change",
     header: () => t`Change`,
-    meta: { hideBelow: 760, width: "34%" },
+    meta: { hideBelow: 760, width: "34%", below: 3 },
     cell: ({ row: { original } }) => <span>{summaryOf(original)}</span>,
   },
   textColumn(

@@ -11,7 +11,9 @@ import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
 import { PagedTable, renewTop } from "@/components/table/paged-table";
+import { TimePicker } from "@/components/time/time-picker";
 import { AUDIT_VERBS, type AuditFilters, parseAuditFilters } from "@/lib/url/audit-filters";
+import { parseTimeRange, withoutTime } from "@/lib/url/time-range";
 import { AUDIT_COLUMNS, verbLooks } from "./audit-columns";
 import { AuditDetail } from "./audit-detail";
 
@@ -65,6 +67,10 @@ function Filters({ filters, onFilter }: AuditPageProps) {
         onChange={(verb) => set({ verb })}
       />
       <TextFilter label={t`Kind`} value={filters.kind} onChange={(kind) => set({ kind })} />
+      <TimePicker
+        range={parseTimeRange(filters)}
+        onChange={(range) => onFilter({ ...withoutTime(filters), ...range })}
+      />
     </FilterRow>
   );
 }

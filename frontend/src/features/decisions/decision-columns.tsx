@@ -5,16 +5,16 @@ import type { Decision } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
-import { ageColumn, clusterQueueColumn } from "@/components/table/columns";
+import { clusterQueueColumn, timeColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { decisionLook } from "@/lib/words/decision-action";
 
 export const DECISION_COLUMNS: DataColumn<Decision>[] = [
-  ageColumn((decision) => decision.decided_at),
+  timeColumn((decision) => decision.decided_at),
   {
     id: "decision",
     header: () => t`Decision`,
-    meta: { width: "128px" },
+    meta: { width: "128px", hideBelow: 560, below: 1 },
     cell: ({ row: { original } }) => <BadgeDot {...decisionLook(original.action)} />,
   },
   {
@@ -30,7 +30,7 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
   {
     id: "why",
     header: () => t`Why`,
-    meta: { hideBelow: 760, width: "44%" },
+    meta: { hideBelow: 760, width: "44%", below: 2 },
     cell: ({ row: { original } }) => (
       <Tooltip
         label={original.message}

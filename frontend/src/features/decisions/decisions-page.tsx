@@ -11,7 +11,9 @@ import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
 import { PagedTable, renewTop } from "@/components/table/paged-table";
+import { TimePicker } from "@/components/time/time-picker";
 import { type DecisionFilters, parseDecisionFilters } from "@/lib/url/decision-filters";
+import { parseTimeRange, withoutTime } from "@/lib/url/time-range";
 import { DECISION_ACTIONS, decisionLook } from "@/lib/words/decision-action";
 import { DECISION_COLUMNS } from "./decision-columns";
 
@@ -67,6 +69,10 @@ function Filters({ filters, onFilter }: DecisionsPageProps) {
         choices={queues.data}
         value={filters.cluster_queue}
         onChange={(queue) => set({ cluster_queue: queue })}
+      />
+      <TimePicker
+        range={parseTimeRange(filters)}
+        onChange={(range) => onFilter({ ...withoutTime(filters), ...range })}
       />
     </FilterRow>
   );

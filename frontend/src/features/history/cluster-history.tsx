@@ -17,10 +17,9 @@ function read(data: LiveData) {
 }
 
 export function ClusterHistory() {
-  const { series, version, range, error, refetch } = useHistory({ scope: "cluster", metrics: METRICS }, read);
-  const frame = { series, version, range };
+  const { frame, error, refetch } = useHistory({ scope: "cluster", metrics: METRICS }, read);
   return (
-    <HistorySection error={error} onRetry={() => void refetch()}>
+    <HistorySection marks={frame} error={error} onRetry={() => void refetch()}>
       <WorkloadCharts {...frame} />
       <DeviceCharts {...frame} cores={false} />
     </HistorySection>

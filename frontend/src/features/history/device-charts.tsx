@@ -44,7 +44,7 @@ export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: 
         {...frame}
         title={t`GPU memory`}
         format={formatMib}
-        binary
+        ticks="binary"
         lines={[
           { metric: "memory_mib", label: t`Total`, color: LIMIT, limit: true },
           { metric: "memory_held_mib", label: t`Held`, color: HELD, fill: true },

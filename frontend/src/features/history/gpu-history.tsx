@@ -5,10 +5,10 @@ import { useHistory } from "./use-history";
 
 export function GpuHistory() {
   const selection = { scope: "cluster" as const, metrics: DEVICE_METRICS };
-  const { series, version, range, error, refetch } = useHistory(selection, deviceTail);
+  const { frame, error, refetch } = useHistory(selection, deviceTail);
   return (
-    <HistorySection error={error} onRetry={() => void refetch()}>
-      <DeviceCharts series={series} version={version} range={range} />
+    <HistorySection marks={frame} error={error} onRetry={() => void refetch()}>
+      <DeviceCharts {...frame} />
     </HistorySection>
   );
 }

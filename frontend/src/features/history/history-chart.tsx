@@ -3,13 +3,14 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, ScrollArea, Skeleton, Table, Tooltip } from "@mantine/core";
 import { lazy, type ReactNode, Suspense, useState } from "react";
-import type { TimeSeriesLine } from "@/components/figures/time-series";
+import type { Ticks, TimeMark, TimeSeriesLine } from "@/components/figures/time-series";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
 import { formatTimestamp } from "@/lib/time";
-import { RANGES, type Range } from "@/lib/url/range";
+import { lengthOf, type TimeRange } from "@/lib/url/time-range";
 import classes from "./history.module.css";
 import type { HistorySeries, SeriesKey } from "./history-series";
+import { useChooseRange } from "./use-history";
 
 const TimeSeries = lazy(async () => ({
   default: (await import("@/components/figures/time-series")).TimeSeries,
@@ -32,10 +33,13 @@ export interface HistoryChartProps {
   /** Undefined until the first answer. */
   series: HistorySeries | undefined;
   version: unknown;
-  range: Range;
+  range: TimeRange;
+  marks: readonly TimeMark[];
+  /** Opens what was decided in the minute of a time. */
+  onMoment: (seconds: number) => void;
   lines: readonly ChartLine[];
   format: (value: number) => string;
-  binary?: boolean;
+  ticks?: Ticks;
   atLeast?: number;
   /** Beside the title. */
   aside?: ReactNode;
@@ -46,6 +50,7 @@ export interface HistoryChartProps {
 export function HistoryChart(props: HistoryChartProps) {
   const { title, series, aside, empty = t`No measurements in this time.` } = props;
   const [asTable, setAsTable] = useState(false);
+  const choose = useChooseRange();
   const lines = series === undefined ? [] : drawn(series, props.lines);
   const known = lines.some(({ values }) => values.some((value) => value !== null));
   return (
@@ -87,16 +92,29 @@ export function HistoryChart(props: HistoryChartProps) {
             lines={lines}
             version={props.version}
             format={props.format}
-            binary={props.binary === true}
+            ticks={props.ticks ?? "decimal"}
             atLeast={props.atLeast ?? 1}
             height={HEIGHT}
-            spanSeconds={RANGES[props.range]}
+            {...windowOf(series, props.range)}
+            marks={props.marks}
+            onZoom={choose}
+            onMoment={props.onMoment}
             cursor={CURSOR}
           />
         </Suspense>
       )}
     </Panel>
   );
+}
+
+const LEAST_SECONDS = 300;
+
+/** From one time to another as they are; a range that ends now is not longer than what is known of it. */
+function windowOf(series: HistorySeries, range: TimeRange) {
+  if (range.until !== undefined && range.since !== undefined)
+    return { from: Date.parse(range.since) / 1000, to: Date.parse(range.until) / 1000 };
+  const known = Math.max(LEAST_SECONDS, (series.times.at(-1) ?? 0) - series.begin);
+  return { spanSeconds: Math.min(known, lengthOf(range, Date.now())) };
 }
 
 /** A line that does not exist in the data is left out; one without a value is drawn as "no data". */

@@ -5,10 +5,14 @@ import { Button, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
+import { TimePicker } from "@/components/time/time-picker";
+import { CHART_RANGE, CHART_RANGES } from "@/lib/url/chart-range";
 import classes from "./history.module.css";
-import { RangePicker } from "./range-picker";
+import { useChartRange, useChooseRange } from "./use-history";
+import { MARK_COLORS, type Marks } from "./use-marks";
 
 export interface HistorySectionProps {
+  marks: Pick<Marks, "marks" | "cut">;
   error: Error | null;
   onRetry: () => void;
   /** Where only one row of the charts is shown, or all of them after a click. */
@@ -16,13 +20,16 @@ export interface HistorySectionProps {
   children: ReactNode;
 }
 
-export function HistorySection({ error, onRetry, fold, children }: HistorySectionProps) {
+export function HistorySection({ marks, error, onRetry, fold, children }: HistorySectionProps) {
   return (
     <section aria-label={t`History`}>
       <div className={classes.head}>
-        <h2 className={classes.title} style={{ margin: 0 }}>
-          <Trans>History</Trans>
-        </h2>
+        <Group gap="md">
+          <h2 className={classes.title} style={{ margin: 0 }}>
+            <Trans>History</Trans>
+          </h2>
+          {marks.marks.length > 0 && <MarkLegend cut={marks.cut} />}
+        </Group>
         <Group gap="xs">
           {fold !== undefined && (
             <Button
@@ -34,7 +41,12 @@ export function HistorySection({ error, onRetry, fold, children }: HistorySectio
               {fold.folded ? t`All charts` : t`Fewer charts`}
             </Button>
           )}
-          <RangePicker />
+          <TimePicker
+            range={useChartRange()}
+            ranges={CHART_RANGES}
+            fallback={CHART_RANGE}
+            onChange={useChooseRange()}
+          />
         </Group>
       </div>
       {error === null ? (
@@ -45,5 +57,24 @@ export function HistorySection({ error, onRetry, fold, children }: HistorySectio
         </Panel>
       )}
     </section>
+  );
+}
+
+function MarkLegend({ cut }: { cut: boolean }) {
+  const kinds = [
+    [MARK_COLORS.preempted, t`preempted`],
+    [MARK_COLORS.evicted, t`evicted`],
+    [MARK_COLORS.edited, t`edited`],
+  ] as const;
+  return (
+    <span className={classes.marks}>
+      {kinds.map(([color, label]) => (
+        <span key={color}>
+          <i style={{ borderTopColor: color }} />
+          {label}
+        </span>
+      ))}
+      {cut && <Trans>the newest only</Trans>}
+    </span>
   );
 }

@@ -27,8 +27,14 @@ export function lastKnownTime({ times, series }: History): number {
   return -Infinity;
 }
 
+function firstKnownTime({ times, series }: History): number | undefined {
+  return times.find((_, place) => series.some((line) => line.values[place] !== null));
+}
+
 export interface HistorySeries {
   times: number[];
+  /** The first time of which anything is known. */
+  begin: number;
   step: number;
   /** The values of a series at each time; null where nothing is known. Undefined for one that does not exist. */
   find: (key: SeriesKey) => (number | null)[] | undefined;
@@ -46,6 +52,7 @@ export function joinTail(history: History, tail: readonly TailPoint[]): HistoryS
   const length = times.length - later.length;
   return {
     times,
+    begin: firstKnownTime(history) ?? later[0]?.time ?? times[0] ?? 0,
     step: history.step,
     find: (key) => {
       const line = known.get(keyOf(key));

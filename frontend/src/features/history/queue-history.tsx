@@ -5,7 +5,7 @@ import { useCallback, useState } from "react";
 import type { HistoryScope, Metric } from "@/api/history";
 import { waiting } from "@/api/live/live-data";
 import type { LiveData } from "@/api/types";
-import { formatAmountShort, isBytes } from "@/lib/quantity";
+import { formatAmountShort, isBinary } from "@/lib/quantity";
 import { DEVICE_METRICS, DeviceCharts, HeldChart } from "./device-charts";
 import { HistoryChart } from "./history-chart";
 import { HistorySection } from "./history-section";
@@ -34,14 +34,13 @@ export function QueueHistory({ scope, name }: QueueHistoryProps) {
     (data: LiveData) => (scope === "cluster_queue" ? tail(data, name) : []),
     [scope, name],
   );
-  const { series, version, range, error, refetch } = useHistory({ scope, name, metrics: METRICS }, read);
+  const { frame, error, refetch } = useHistory({ scope, name, metrics: METRICS }, read);
   const [folded, setFolded] = useState(true);
-  const frame = { series, version, range };
   const hasQuota = scope !== "local_queue";
   const fold = { folded, onFold: setFolded };
   if (folded) {
     return (
-      <HistorySection error={error} onRetry={() => void refetch()} fold={fold}>
+      <HistorySection marks={frame} error={error} onRetry={() => void refetch()} fold={fold}>
         <WaitsChart {...frame} />
         {hasQuota ? <QuotaChart {...frame} /> : <HeldChart {...frame} />}
         <StartsChart {...frame} />
@@ -49,7 +48,7 @@ export function QueueHistory({ scope, name }: QueueHistoryProps) {
     );
   }
   return (
-    <HistorySection error={error} onRetry={() => void refetch()} fold={fold}>
+    <HistorySection marks={frame} error={error} onRetry={() => void refetch()} fold={fold}>
       <WorkloadCharts {...frame} />
       {hasQuota && <QuotaChart {...frame} />}
       {hasQuota && (
@@ -103,7 +102,7 @@ function QuotaChart(frame: ChartFrame) {
         )
       }
       format={(value) => formatAmountShort(resource, value)}
-      binary={isBytes(resource)}
+      ticks={isBinary(resource) ? "binary" : "decimal"}
       lines={[
         {
           metric: "ceiling",

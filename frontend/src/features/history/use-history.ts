@@ -1,40 +1,57 @@
 /** The series of a page: from the server when it opens, and moved on by the live stream. */
 import { useQuery } from "@tanstack/react-query";
-import { useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useRef } from "react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useCallback, useEffect, useMemo, useRef } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { type HistorySelection, historyQuery } from "@/api/history";
 import type { LiveData } from "@/api/types";
-import { DEFAULT_RANGE, isRange, RANGES, type Range } from "@/lib/url/range";
+import { CHART_RANGE } from "@/lib/url/chart-range";
+import { boundedRange, lengthOf, parseTimeRange, type TimeRange } from "@/lib/url/time-range";
 import { joinTail, keyOf, type SeriesKey, type TailPoint } from "./history-series";
+import { useMarks } from "./use-marks";
 
 export type LiveReader = (data: LiveData) => readonly (SeriesKey & { value: number })[];
 
 /** The live stream speaks several times a second; a chart needs a point for each of its pixels at most. */
 const POINTS_PER_RANGE = 600;
 const MOST_TAIL_POINTS = 1_200;
+const NO_TAIL: readonly TailPoint[] = [];
 
-/** How far back the charts of this page look, as its URL says. */
-export function useRange(): Range {
-  const { range } = useSearch({ strict: false }) as { range?: unknown };
-  return isRange(range) ? range : DEFAULT_RANGE;
+/** The time that the charts of this page show, as its URL says; empty for the default. */
+export function useChartRange(): TimeRange {
+  return parseTimeRange(useSearch({ strict: false }), CHART_RANGE);
+}
+
+/** Puts another range into the page's URL. */
+export function useChooseRange(): (range: TimeRange) => void {
+  const navigate = useNavigate();
+  return useCallback(
+    ({ last, since, until }) =>
+      void navigate({
+        to: ".",
+        search: (before: Record<string, unknown>) => ({ ...before, last, since, until }),
+        resetScroll: false,
+      } as never),
+    [navigate],
+  );
 }
 
 /** `read` must stay the same function while the page does. */
 export function useHistory(selection: Omit<HistorySelection, "range">, read: LiveReader) {
-  const range = useRange();
+  const range = boundedRange(useChartRange(), CHART_RANGE);
   const query = useQuery(historyQuery(useCluster(), { ...selection, range }));
-  const tail = useTail(read, RANGES[range] / POINTS_PER_RANGE);
+  const length = lengthOf(range, Date.now());
+  const tail = useTail(read, length / POINTS_PER_RANGE);
   const history = query.data;
+  const live = range.until === undefined;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tail grows in place, its version says so
   const series = useMemo(
-    () => (history === undefined ? undefined : joinTail(history, tail.points)),
-    [history, tail.version],
+    () => (history === undefined ? undefined : joinTail(history, live ? tail.points : NO_TAIL)),
+    [history, live, tail.version],
   );
+  const marks = useMarks(selection, range);
   return {
-    series,
-    range,
-    version: `${query.dataUpdatedAt} ${tail.version}`,
+    frame: { ...marks, series, range, version: `${query.dataUpdatedAt} ${tail.version} ${marks.version}` },
     error: query.error,
     refetch: query.refetch,
   };

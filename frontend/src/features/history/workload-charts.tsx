@@ -21,7 +21,7 @@ export const WORKLOAD_METRICS = [
   "wait_p90",
 ] as const satisfies Metric[];
 
-export type ChartFrame = Pick<HistoryChartProps, "series" | "version" | "range">;
+export type ChartFrame = Pick<HistoryChartProps, "series" | "version" | "range" | "marks" | "onMoment">;
 
 const REASON_COLORS = ["yellow-6", "orange-6", "grape-5", "cyan-6", "pink-5", "gray-5"];
 
@@ -70,6 +70,7 @@ export function WaitsChart(frame: ChartFrame) {
       {...frame}
       title={t`Waiting time before the start`}
       format={formatDuration}
+      ticks="duration"
       atLeast={10}
       lines={[
         { metric: "wait_p50", label: t`Median`, color: "var(--mantine-color-cyan-6)" },

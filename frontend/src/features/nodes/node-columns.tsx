@@ -50,7 +50,7 @@ export const NODE_COLUMNS: DataColumn<NodeRow>[] = [
     "cpu",
     () => t`CPU asked for`,
     (row) => row.cpu,
-    { width: "128px" },
+    { width: "128px", hideBelow: 560 },
   ),
   amountColumn(
     "memory",
@@ -61,7 +61,7 @@ export const NODE_COLUMNS: DataColumn<NodeRow>[] = [
   {
     id: "devices",
     header: () => t`GPU memory held`,
-    meta: { sort: "devices", width: "15%", hideBelow: 760 },
+    meta: { sort: "devices", width: "15%", hideBelow: 760, below: 1 },
     cell: ({ row: { original } }) => {
       const { devices, used_memory_mib: used, memory_mib: total } = original.node.device_totals;
       return devices === 0 ? "–" : <AmountMeter resource={DEVICE_MEMORY} used={used} total={total} />;

@@ -26,7 +26,9 @@ import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
-import { REPORT_DAYS, REPORT_KINDS, type ReportFilters } from "@/lib/url/report-filters";
+import { TimePicker } from "@/components/time/time-picker";
+import { REPORT_KINDS, REPORT_RANGE, REPORT_RANGES, type ReportFilters } from "@/lib/url/report-filters";
+import { boundedRange, parseTimeRange, withoutTime } from "@/lib/url/time-range";
 import { BarPicture } from "./bar-picture";
 import { barsOf, formatCell, isNumeric } from "./cells";
 
@@ -104,7 +106,11 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
   const cluster = useCluster();
   const kind = filters.report ?? "waits";
   const by = (filters.by?.split(",") ?? []) as ReportGroup[];
-  const selection: ReportSelection = { kind, by, days: filters.days ?? 30 };
+  const selection: ReportSelection = {
+    kind,
+    by,
+    range: boundedRange(parseTimeRange(filters), REPORT_RANGE),
+  };
   const report = useQuery(reportQuery(cluster, selection));
   const several = useIsSeveral();
   const groups = (report.data?.by ?? []).filter((name) => several || name !== "cluster" || by.includes(name));
@@ -115,7 +121,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
         value={kind}
         onChange={(value) => {
           const next = REPORT_KINDS.find((known) => known === value);
-          if (next !== undefined) onFilter({ ...(filters.days ? { days: filters.days } : {}), report: next });
+          if (next !== undefined) onFilter({ ...parseTimeRange(filters), report: next });
         }}
       >
         <Tabs.List>
@@ -127,18 +133,11 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
         </Tabs.List>
       </Tabs>
       <Group my="md" align="flex-end" gap="sm">
-        <NativeSelect
-          label={t`Time`}
-          size="xs"
-          value={String(selection.days)}
-          data={REPORT_DAYS.map((days) => ({
-            value: String(days),
-            label: days === 1 ? t`Last 24 hours` : t`Last ${days} days`,
-          }))}
-          onChange={(event) => {
-            const days = REPORT_DAYS.find((known) => String(known) === event.currentTarget.value);
-            if (days !== undefined) onFilter({ ...filters, days });
-          }}
+        <TimePicker
+          range={parseTimeRange(filters)}
+          ranges={REPORT_RANGES}
+          fallback={REPORT_RANGE}
+          onChange={(range) => onFilter({ ...withoutTime(filters), ...range })}
         />
         {groups.length > 0 && (
           <MultiSelect

@@ -6,4 +6,5 @@ it("takes what the API knows and leaves out what is empty or unknown", () => {
     action: "Preempt",
     workload: "7",
   });
+  expect(parseDecisionFilters({ action: "Admit", last: "6h" })).toEqual({ action: "Admit", last: "6h" });
 });

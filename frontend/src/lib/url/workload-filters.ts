@@ -4,9 +4,14 @@ import { formatWidths, isKey, parseColumns, parseWidths } from "../list/columns"
 import { joinSelector } from "../list/label-selector";
 import { isWorkloadState, type WorkloadState } from "../words/workload-state";
 import { parseTexts } from "./texts";
-import { parseTimeRange, type TimeQuery, type TimeRange, timeQuery } from "./time-range";
+import {
+  parseWorkloadTimeRange,
+  type TimeQuery,
+  type WorkloadTimeRange,
+  workloadTimeQuery,
+} from "./time-range";
 
-export interface WorkloadFilters extends TimeRange {
+export interface WorkloadFilters extends WorkloadTimeRange {
   state?: WorkloadState;
   cluster_queue?: string;
   local_queue?: string;
@@ -36,20 +41,20 @@ const TEXT_FILTERS = [
 
 /** The filters of a URL's search; what is empty or unknown is left out, so that two equal views have equal keys. */
 export function parseWorkloadFilters(search: Record<string, unknown>): WorkloadFilters {
-  const filters: WorkloadFilters = { ...parseTexts(search, TEXT_FILTERS), ...parseTimeRange(search) };
+  const filters: WorkloadFilters = { ...parseTexts(search, TEXT_FILTERS), ...parseWorkloadTimeRange(search) };
   if (isWorkloadState(search.state)) filters.state = search.state;
   return filters;
 }
 
-type PlainFilters = Omit<WorkloadFilters, keyof TimeRange | "state">;
+type PlainFilters = Omit<WorkloadFilters, keyof WorkloadTimeRange | "state">;
 
 /** The filters as the API takes them. */
 export function filterQuery(
   { state, time, last, since, until, ...plain }: WorkloadFilters,
   nowMs: number,
 ): PlainFilters & TimeQuery & { state?: WorkloadState[] } {
-  const range = parseTimeRange({ time, last, since, until });
-  return { ...plain, ...timeQuery(range, nowMs), ...(state === undefined ? {} : { state: [state] }) };
+  const range = parseWorkloadTimeRange({ time, last, since, until });
+  return { ...plain, ...workloadTimeQuery(range, nowMs), ...(state === undefined ? {} : { state: [state] }) };
 }
 
 export function countFilters(filters: WorkloadFilters): number {

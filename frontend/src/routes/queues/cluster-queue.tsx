@@ -2,7 +2,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { QueueHistory } from "@/features/history/queue-history";
 import { EditQuotaButton, NewObjectButton, ObjectButtons } from "@/features/objects/object-buttons";
 import { ClusterQueuePage } from "@/features/queues/cluster-queue-page";
-import { AdmittedInQueue, PendingInQueue } from "@/features/workloads/list/in-cluster-queue";
+import { AdmittedInQueue, PendingInQueue } from "@/features/workloads/queue/in-cluster-queue";
 
 const route = getRouteApi("/app/queues/$name");
 

@@ -2,7 +2,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { QueueHistory } from "@/features/history/queue-history";
 import { ObjectButtons } from "@/features/objects/object-buttons";
 import { LocalQueuePage } from "@/features/queues/local-queue-page";
-import { WorkloadsOfQueue } from "@/features/workloads/list/workloads-of-queue";
+import { WorkloadsOfQueue } from "@/features/workloads/queue/workloads-of-queue";
 
 const route = getRouteApi("/app/local-queues/$namespace/$name");
 

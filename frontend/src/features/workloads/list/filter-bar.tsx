@@ -9,7 +9,7 @@ import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { workloadCountsQuery } from "@/api/workloads";
 import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
 import { formatCount } from "@/lib/quantity";
-import { parseTimeRange } from "@/lib/url/time-range";
+import { parseWorkloadTimeRange } from "@/lib/url/time-range";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
 import { PENDING_REASONS, shortReason } from "@/lib/words/pending-reason";
 import { stateLook, WORKLOAD_STATES, type WorkloadState } from "@/lib/words/workload-state";
@@ -139,7 +139,7 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
         />
         <LabelFilter value={filters.label} onChange={(label) => set({ label })} />
         <TimeFilter
-          range={parseTimeRange({ ...filters })}
+          range={parseWorkloadTimeRange(filters)}
           onChange={(range) => set({ ...NO_TIME, ...range })}
         />
       </FilterRow>

@@ -36,7 +36,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     meta: { width: "142px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStateBadge workload={original} />,
   },
-  clusterQueueColumn({ hideBelow: 760, width: "11%", sort: "cluster_queue" }),
+  clusterQueueColumn({ hideBelow: 760, below: 2, width: "11%", sort: "cluster_queue" }),
   {
     id: "requests",
     header: () => t`Asks for`,
@@ -55,10 +55,10 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: () => t`Why`,
-    meta: { hideBelow: 760, width: "12%", sort: "reason" },
+    meta: { hideBelow: 760, below: 1, width: "12%", sort: "reason" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
-  ageColumn((workload) => workload.created_at, { hideBelow: 560, align: "right", sort: "id" }),
+  ageColumn((workload) => workload.created_at, { hideBelow: 560, below: 3, align: "right", sort: "id" }),
 ];
 
 /** The name cannot be left out: by it a row is opened. */

@@ -8,7 +8,7 @@ import { workloadsQuery } from "@/api/workloads";
 import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
 import { PagedTable } from "@/components/table/paged-table";
-import { WORKLOAD_COLUMNS } from "./workload-columns";
+import { WORKLOAD_COLUMNS } from "../list/workload-columns";
 
 const COLUMNS = WORKLOAD_COLUMNS.filter((column) => column.id !== "namespace" && column.id !== "queue");
 

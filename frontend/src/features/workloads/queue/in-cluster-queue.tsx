@@ -18,9 +18,9 @@ import type { DataColumn } from "@/components/table/data-table";
 import { type PagedList, PagedTable } from "@/components/table/paged-table";
 import { formatCount } from "@/lib/quantity";
 import { shortReason } from "@/lib/words/pending-reason";
+import { summarizeRequests } from "../list/requests";
+import { WorkloadStateBadge } from "../list/workload-columns";
 import classes from "../workloads.module.css";
-import { summarizeRequests } from "./requests";
-import { WorkloadStateBadge } from "./workload-columns";
 
 const nameColumn: DataColumn<Workload> = {
   id: "name",
@@ -35,7 +35,7 @@ const nameColumn: DataColumn<Workload> = {
 const requestsColumn: DataColumn<Workload> = {
   id: "requests",
   header: () => t`Asks for`,
-  meta: { hideBelow: 1000, width: "24%", below: true },
+  meta: { hideBelow: 1000, width: "24%", below: 2 },
   cell: ({ row: { original } }) => {
     const lines = summarizeRequests(original.pod_sets);
     return <span title={lines.join(" · ")}>{lines[0] ?? "–"}</span>;
@@ -67,7 +67,7 @@ const PENDING_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: () => t`Why it waits`,
-    meta: { hideBelow: 760, width: "22%", below: true },
+    meta: { hideBelow: 760, width: "22%", below: 1 },
     cell: ({ row: { original } }) => (
       <span title={original.message}>{shortReason(original.reason || "PendingEvaluation")}</span>
     ),
@@ -83,7 +83,7 @@ const ADMITTED_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "state",
     header: () => t`Status`,
-    meta: { width: "142px", hideBelow: 560, below: true },
+    meta: { width: "142px", hideBelow: 560, below: 1 },
     cell: ({ row: { original } }) => <WorkloadStateBadge workload={original} />,
   },
   requestsColumn,
