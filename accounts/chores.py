@@ -1,31 +1,54 @@
 """Housekeeping tasks that are sent only while there are rows for them to work on.
 
-Each was sent every two seconds, by beat: in an installation at rest, messages about nothing cost more than the rest.
+The leader sends them, with its ticks: as messages from beat, sent whether there was work or not, they cost an
+installation at rest more than the rest.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from django.db import connection
 
 CHORE_SECONDS: Final = 2.0
-"""The time from look to look; a task that was not started in it is sent anew."""
-
-_chores: Final[dict[str, tuple[str, tuple[str, ...]]]] = {}
-"""By task: the query, and its parameters."""
+"""The shortest time from look to look."""
 
 
-def runs_while(task: str, rows: str, *parameters: str) -> None:
-    """Have the task sent every CHORE_SECONDS while this query with these parameters finds a row."""
-    _chores[task] = rows, parameters
+@dataclass(frozen=True, slots=True)
+class _Chore:
+    rows: str
+    parameters: tuple[str, ...]
+    seconds: float
 
 
-def due_chores() -> list[str]:
-    """The tasks that have rows to work on, by one query."""
-    names = sorted(_chores)
-    looks = ", ".join(f"EXISTS ({_chores[name][0]})" for name in names)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {looks}", [value for name in names for value in _chores[name][1]])
-        found = cursor.fetchone()
-    return [name for name, has_rows in zip(names, found, strict=True) if has_rows]
+_chores: Final[dict[str, _Chore]] = {}
+
+
+def runs_while(task: str, rows: str, *parameters: str, seconds: float = CHORE_SECONDS) -> None:
+    """Have the task sent every so many seconds while this query with these parameters finds a row."""
+    _chores[task] = _Chore(rows, parameters, seconds)
+
+
+class Chores:
+    """The times of one sender. `steady`: seconds that only go forward."""
+
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
+        self._steady = steady
+        self._next: dict[str, float] = {}
+
+    def due(self) -> dict[str, float]:
+        """The tasks whose time has come and that have rows to work on, by one query or none: task -> the seconds until
+        it is due again, in which it must start."""
+        now = self._steady()
+        names = [name for name in sorted(_chores) if self._next.get(name, now) <= now]
+        if not names:
+            return {}
+        looks = ", ".join(f"EXISTS ({_chores[name].rows})" for name in names)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {looks}", [value for name in names for value in _chores[name].parameters])
+            found = cursor.fetchone()
+        self._next |= {name: now + _chores[name].seconds for name in names}
+        return {name: _chores[name].seconds for name, has_rows in zip(names, found, strict=True) if has_rows}

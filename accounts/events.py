@@ -6,7 +6,7 @@ That is why nothing here may fail or delay the request that caused it.
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -70,6 +70,11 @@ def request_forced_deletion(cluster: str, pods: Sequence[tuple[str, str]]) -> No
     transaction.on_commit(partial(_broker.send, FORCED_DELETION_TASK, _PUSH_QUEUE, cluster, pods=pods), robust=True)
 
 
+def request_chore(task: str, seconds: float) -> None:
+    """Have a push worker run a housekeeping task within these seconds, once if several leaders ask. Never raises."""
+    _broker.send_once(task, _PUSH_QUEUE, _key(task, ""), {}, seconds)
+
+
 def wake_taken(task: str, cluster: str) -> None:
     """The task calls this before it reads anything: whatever changes from here on needs a wake-up of its own."""
     try:
@@ -90,15 +95,19 @@ class _Broker:
 
     def send(self, task: str, queue: str, cluster: str, **arguments: Any) -> None:
         """Send the task. One without arguments of its own is not sent while another is on its way."""
+        key = "" if arguments else _key(task, cluster)
+        self.send_once(task, queue, key, {"cluster": cluster, **arguments}, expires=60)
+
+    def send_once(self, task: str, queue: str, key: str, kwargs: Mapping[str, Any], expires: float) -> None:
+        """Send the task, unless one with the same key, where it has one, is on its way."""
         if time.monotonic() < self._paused_until:
             return
         try:
-            if arguments or redis_client().set(_key(task, cluster), 1, nx=True, px=_COLLAPSE_MILLISECONDS):
-                kwargs = {"cluster": cluster, **arguments}
-                current_app.send_task(task, kwargs=kwargs, queue=queue, retry=False, expires=60)
+            if not key or redis_client().set(key, 1, nx=True, px=_COLLAPSE_MILLISECONDS):
+                current_app.send_task(task, kwargs=dict(kwargs), queue=queue, retry=False, expires=expires)
         except (RedisError, OperationalError, OSError) as error:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
-            _log.warning("No wake-up for %s of cluster %s, its tick will do: %s", task, cluster, error)
+            _log.warning("%s is not sent, the next tick will do: %s %s", task, dict(kwargs), error)
 
 
 _broker = _Broker()

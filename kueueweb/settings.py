@@ -224,17 +224,12 @@ CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
 # Clusters that workers of the queue `scheduler-NAME` schedule. Workers of `scheduler` schedule all others.
 OWN_SCHEDULERS = env.words("OWN_SCHEDULERS")
 CELERY_BEAT_SCHEDULER = "kueueweb.celery:BeatScheduler"
+# What has work only where it is configured is not here: the leader sends it (`accounts.chores`).
 CELERY_BEAT_SCHEDULE = {
     "push-cluster": {
         "task": "clusters.tasks.push_cluster",
         "schedule": 5.0,
         "options": {"queue": "push", "expires": 5},
-    },
-    # Sends what `accounts.chores` lists, while there is work for it.
-    "keep-house": {
-        "task": "scheduler.tasks.keep_house",
-        "schedule": 2.0,
-        "options": {"queue": "push", "expires": 2},
     },
     "audit-state": {
         "task": "clusters.tasks.audit_state",
@@ -245,16 +240,6 @@ CELERY_BEAT_SCHEDULE = {
         "task": "scheduler.tasks.join_metric_counts",
         "schedule": 30.0,
         "options": {"queue": "push", "expires": 30},
-    },
-    "follow-nodes": {
-        "task": "scheduler.tasks.follow_nodes",
-        "schedule": 5.0,
-        "options": {"queue": "push", "expires": 5},
-    },
-    "sample-telemetry": {
-        "task": "scheduler.tasks.sample_telemetry",
-        "schedule": 15.0,
-        "options": {"queue": "push", "expires": 15},
     },
     "roll-up-telemetry": {
         "task": "scheduler.tasks.roll_up_telemetry",
@@ -275,11 +260,6 @@ CELERY_BEAT_SCHEDULE = {
         "task": "history.tasks.prune_history",
         "schedule": 3600.0,
         "options": {"queue": "push", "expires": 3600},
-    },
-    "notify": {
-        "task": "notifications.tasks.notify",
-        "schedule": 10.0,
-        "options": {"queue": "push", "expires": 10},
     },
     "prune-notifications": {
         "task": "notifications.tasks.prune_notifications",

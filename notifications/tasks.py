@@ -5,11 +5,21 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
+from accounts.chores import runs_while
 from accounts.models import Cluster
+from notifications.models import DeliveryState
 from notifications.services.delivery import deliver
 from notifications.services.gathering import forget_notifications, gather
 
 _RETENTION = timedelta(days=90)
+
+
+runs_while(
+    "notifications.tasks.notify",
+    "SELECT FROM notifications_notificationrule UNION ALL SELECT FROM notifications_delivery WHERE state = %s",
+    DeliveryState.PENDING.value,
+    seconds=10.0,
+)
 
 
 @shared_task(name="notifications.tasks.notify")

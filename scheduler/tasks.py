@@ -11,15 +11,15 @@ from collections.abc import Collection
 from random import shuffle
 from typing import Any, Final
 
-from celery import current_app, shared_task
+from celery import shared_task
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from accounts.alone import Work, alone, one_of
-from accounts.chores import CHORE_SECONDS, due_chores, runs_while
-from accounts.events import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
+from accounts.chores import Chores, runs_while
+from accounts.events import SCHEDULE_TASK, request_chore, scheduled_cluster, wake_scheduler, wake_taken
 from accounts.heartbeat import note_progress, touch_file
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
@@ -44,6 +44,7 @@ TICK_SECONDS: Final = 1.0
 _CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
+_chores = Chores()
 
 
 @celeryd_after_setup.connect
@@ -73,9 +74,13 @@ def tick_while_leading(sender: Any, **_: Any) -> None:
 
 
 def tick() -> None:
-    """Run the timers of all clusters that this process leads, and find what a lost wake-up left behind."""
+    """Run the timers of all clusters that this process leads, find what a lost wake-up left behind, and keep house."""
     close_old_connections()
     run_cycles()
+    try:
+        keep_house(_chores)
+    except DatabaseError as error:
+        _log.warning("No housekeeping is sent, the next tick will do: %s", error)
 
 
 @worker_shutdown.connect
@@ -140,11 +145,10 @@ def _calm_the_collector() -> None:
 _schedulings = Schedulings(_start)
 
 
-@shared_task(name="scheduler.tasks.keep_house")
-def keep_house() -> None:
+def keep_house(chores: Chores) -> None:
     """Send the housekeeping tasks that have work."""
-    for task in due_chores():
-        current_app.send_task(task, queue="push", expires=CHORE_SECONDS)
+    for task, seconds in chores.due().items():
+        request_chore(task, seconds)
 
 
 runs_while(
@@ -189,11 +193,24 @@ def apply_retention() -> None:
         delete_expired_workloads(found, timezone.now())
 
 
+runs_while(
+    "scheduler.tasks.follow_nodes",
+    "SELECT FROM queues_clusterqueue WHERE node_quotas <> '[]' UNION ALL"
+    " SELECT FROM queues_cohort WHERE node_quotas <> '[]'",
+    seconds=5.0,
+)
+
+
 @shared_task(name="scheduler.tasks.follow_nodes")
 def follow_all_nodes() -> None:
     """Compute the quotas that follow nodes."""
     for found in _scheduled():
         follow_nodes(found)
+
+
+runs_while(
+    "scheduler.tasks.sample_telemetry", "SELECT FROM accounts_cluster WHERE telemetry_urls <> '[]'", seconds=15.0
+)
 
 
 @shared_task(name="scheduler.tasks.sample_telemetry")

@@ -1,4 +1,4 @@
-"""Housekeeping is sent to the push workers only while there is work for it."""
+"""The leader sends housekeeping to the push workers only while there is work for it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from redis import Redis
 
-from accounts.chores import due_chores
+from accounts.chores import CHORE_SECONDS, Chores
 from accounts.models import AuditVerb, Cluster
 from accounts.services.audit import record, write_unsent
 from kueueweb.celery import app
-from queues.models import AdmissionCheck, MultiKueueCluster
+from notifications.models import NotificationRule
+from queues.models import AdmissionCheck, ClusterQueue, MultiKueueCluster
 from scheduler.tasks import keep_house
-from tests.factories import START, make_cluster
+from tests.factories import START, make_cluster, make_cluster_queue
+from tests.users import make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +44,18 @@ def retain(cluster: Cluster) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(configuration=configuration)
 
 
+def rule(cluster: Cluster) -> None:
+    NotificationRule.objects.create(cluster=cluster, user=make_user("alice"), event="Started", created_at=START)
+
+
+def follow_nodes(cluster: Cluster) -> None:
+    ClusterQueue.objects.filter(pk=make_cluster_queue(cluster).pk).update(node_quotas=[{"flavor": "f"}])
+
+
+def read_telemetry(cluster: Cluster) -> None:
+    Cluster.objects.filter(pk=cluster.pk).update(telemetry_urls=["http://127.0.0.1:9400/metrics"])
+
+
 @pytest.mark.parametrize(
     ("make", "task"),
     [
@@ -52,22 +66,44 @@ def retain(cluster: Cluster) -> None:
             "clusters.tasks.follow_managers",
         ),
         (retain, "scheduler.tasks.apply_retention"),
+        (rule, "notifications.tasks.notify"),
+        (follow_nodes, "scheduler.tasks.follow_nodes"),
+        (read_telemetry, "scheduler.tasks.sample_telemetry"),
         (lambda _: record(AuditVerb.LOGIN, "Session", name="alice"), "scheduler.tasks.stream_audit"),
     ],
 )
 def test_a_task_is_due_while_it_has_work(cluster: Cluster, make: Callable[[Cluster], object], task: str) -> None:
     make(cluster)
-    assert task in due_chores()
+    assert task in Chores().due()
     assert task in app.tasks
 
 
 def test_at_rest_one_query_and_no_message(cluster: Cluster, live_services: None) -> None:
     with Redis.from_url(settings.REDIS_URL) as redis, CaptureQueriesContext(connection) as queries:
         before = redis.llen(QUEUE)
-        keep_house()
+        keep_house(Chores())
         assert (len(queries), redis.llen(QUEUE)) == (1, before)
         check("kueueweb.io/webhook")(cluster)
         write_unsent()
-        keep_house()
+        for _ in range(2):  # as two leaders do
+            keep_house(Chores())
         assert redis.llen(QUEUE) == before + 1
         redis.ltrim(QUEUE, 1, -1)
+
+
+def test_a_task_is_looked_for_once_in_its_time(cluster: Cluster) -> None:
+    now = [0.0]
+    chores = Chores(lambda: now[0])
+    rule(cluster)
+    retain(cluster)
+    write_unsent()
+    tasks = {"scheduler.tasks.apply_retention": 2.0, "notifications.tasks.notify": 10.0}
+    assert chores.due() == tasks
+    with CaptureQueriesContext(connection) as queries:
+        assert chores.due() == {}
+    assert len(queries) == 0
+    found = []
+    for _ in range(5):
+        now[0] += CHORE_SECONDS
+        found.append(set(chores.due()))
+    assert found == [{"scheduler.tasks.apply_retention"}] * 4 + [set(tasks)]

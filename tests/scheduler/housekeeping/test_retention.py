@@ -6,9 +6,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.conf import settings
 
-from accounts.chores import CHORE_SECONDS
 from accounts.models import Cluster
 from queues.models import Workload, WorkloadEvent
 from queues.services.workloads import record_finished
@@ -65,10 +63,6 @@ def test_only_what_kueue_deactivated_is_ended() -> None:
     assert delete_expired_workloads(cluster, START + timedelta(minutes=9)) == 0
     assert delete_expired_workloads(cluster, START + timedelta(minutes=10)) == 1
     assert dict(Workload.objects.values_list("name", "status")) == {"by-kueue": "Finished", "by-user": "Pending"}
-
-
-def test_deletions_are_due_within_seconds() -> None:
-    assert settings.CELERY_BEAT_SCHEDULE["keep-house"]["schedule"] == CHORE_SECONDS == 2.0
 
 
 def test_history_beyond_the_retention_goes() -> None:
