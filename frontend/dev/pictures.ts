@@ -35,7 +35,7 @@ const LISTS = [
   "/nowhere",
 ];
 const OBJECTS = [
-  "/workloads/recommender/train-whisper-6",
+  "/workloads/recommender/sweep-whisper-6",
   "/queues/research-vision",
   "/cohorts/research",
   "/local-queues/vision/main",

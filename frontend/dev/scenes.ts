@@ -75,7 +75,7 @@ export const SCENES: readonly Scene[] = [
   { name: "groups", path: "/workloads?group=cluster_queue", steps: async () => {} },
   {
     name: "priority",
-    path: "/workloads/recommender/train-whisper-6",
+    path: "/workloads/recommender/sweep-whisper-6",
     steps: click("Change priority"),
   },
   {

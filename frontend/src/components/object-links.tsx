@@ -54,6 +54,35 @@ export function KeyedWorkloadLink({ workload, ...look }: Look & { workload: stri
   );
 }
 
+const MAX_NAMED = 5;
+
+/** "3 workloads stop: a/b, c/d and 1 more": of `count` workloads the first names that the reader may see. */
+export function WorkloadNames({
+  text,
+  count,
+  workloads,
+}: {
+  text: string;
+  count: number;
+  workloads: readonly string[];
+}) {
+  const named = workloads.slice(0, MAX_NAMED);
+  const left = count - named.length;
+  return (
+    <>
+      {text}
+      {named.length > 0 && ": "}
+      {named.map((workload, at) => (
+        <span key={workload}>
+          {at > 0 && ", "}
+          <KeyedWorkloadLink workload={workload} inText />
+        </span>
+      ))}
+      {named.length > 0 && left > 0 && <Trans> and {left} more</Trans>}
+    </>
+  );
+}
+
 export function ClusterQueueLink({ name, ...look }: Look & { name: string }) {
   const inCluster = useRowCluster();
   if (name === "") return <HiddenName />;

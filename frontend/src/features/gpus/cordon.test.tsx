@@ -2,9 +2,9 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
-import type { Session } from "@/api/types";
+import type { LiveDevice, Session } from "@/api/types";
 import { renderPart, serve } from "@/test-render";
-import { CordonButtons, nextSteps } from "./cordon";
+import { CordonButtons, holdersOf, nextSteps } from "./cordon";
 
 const session = (admin: boolean): Session => ({
   authenticated: true,
@@ -52,10 +52,27 @@ it("asks before it drains, and says what that means", async () => {
   await user.click(await screen.findByRole("button", { name: "Drain" }));
   const dialog = await screen.findByRole("dialog");
   expect(dialog.textContent).toContain("are evicted");
+  expect(within(dialog).getByRole("status").textContent).toContain("No workload runs here.");
   expect(calls.filter(({ method }) => method === "PATCH")).toEqual([]);
   await user.click(within(dialog).getByRole("button", { name: "Drain" }));
   await waitFor(() => expect(calls.filter(({ method }) => method === "PATCH")).toHaveLength(1));
   const sent = calls.find(({ method }) => method === "PATCH");
   expect(sent?.address).toBe("/api/v1/devices/GPU-1/?cluster=default");
   expect(sent?.body).toEqual({ draining: true });
+});
+
+it("names each workload that holds a device or has a pod there once", () => {
+  const device = (node: string, ...workloads: (string | null)[]) =>
+    ({ node, slices: workloads.map((workload) => ({ workload })) }) as unknown as LiveDevice;
+  const devices = {
+    a: device("n1", "x/job", null, "x/job"),
+    b: device("n1", "y/job"),
+    c: device("n2", "z/job"),
+  };
+  expect(holdersOf({ device: "a" }, devices, [])).toEqual(["x/job"]);
+  const pods = [
+    { namespace: "w", workload: "cpu" },
+    { namespace: "kube-system", workload: "" },
+  ];
+  expect(holdersOf({ node: "n1" }, devices, pods)).toEqual(["w/cpu", "x/job", "y/job"]);
 });

@@ -1,14 +1,17 @@
 /** The buttons by which a cluster admin cordons, drains and uncordons a node or a device; each asks first. */
-import { t } from "@lingui/core/macro";
-import { ActionIcon, Button, Group, Menu, Text } from "@mantine/core";
+import { plural, t } from "@lingui/core/macro";
+import { ActionIcon, Alert, Button, Group, Menu, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
-import { useSuspenseQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useCluster } from "@/api/cluster";
+import { useCluster, useLive } from "@/api/cluster";
 import { type CordonChange, type CordonTarget, useCordon } from "@/api/cordon";
+import { nodePodsQuery } from "@/api/nodes";
 import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
+import type { LiveDevice, NodePod } from "@/api/types";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { Icon, type IconName } from "@/components/icon";
+import { WorkloadNames } from "@/components/object-links";
 
 type Step = "cordon" | "drain" | "uncordon";
 
@@ -115,6 +118,60 @@ function useQuestion(target: CordonTarget, name: string) {
   return { allowed: isClusterAdmin(session) && !isMirrored(session, cluster), ask, question };
 }
 
+/** The workloads with pods or devices there: those that a drain stops, and those that continue. */
+function Holders({ target, drains }: { target: CordonTarget; drains: boolean }) {
+  const cluster = useCluster();
+  const devices = useLive((live) => live.data?.devices);
+  const node = "node" in target ? target.node : "";
+  const pods = useInfiniteQuery({ ...nodePodsQuery(cluster, node), enabled: node !== "" });
+  const holders = holdersOf(target, devices ?? {}, pods.data?.pages.flatMap(({ results }) => results) ?? []);
+  const partly = pods.hasNextPage;
+  return (
+    <Alert
+      variant="light"
+      color={drains && holders.length > 0 ? "yellow" : "teal"}
+      title={t`Effects now`}
+      role="status"
+    >
+      <Text size="sm">
+        {holders.length === 0 ? (
+          t`No workload runs here.`
+        ) : (
+          <WorkloadNames
+            text={
+              drains
+                ? plural(holders.length, {
+                    one: "# workload stops, with all its pods",
+                    other: "# workloads stop, with all their pods",
+                  })
+                : plural(holders.length, { one: "# workload continues", other: "# workloads continue" })
+            }
+            count={holders.length}
+            workloads={holders}
+          />
+        )}
+        {partly && ` ${t`There are more pods than are listed here.`}`}
+      </Text>
+    </Alert>
+  );
+}
+
+/** As namespace/name, each once. */
+export function holdersOf(
+  target: CordonTarget,
+  devices: Readonly<Record<string, LiveDevice>>,
+  pods: readonly Pick<NodePod, "namespace" | "workload">[],
+): string[] {
+  const there = Object.entries(devices).filter(([uuid, { node }]) =>
+    "node" in target ? node === target.node : uuid === target.device,
+  );
+  const holding = there.flatMap(([, { slices }]) => slices.flatMap(({ workload }) => workload ?? []));
+  const running = pods
+    .filter(({ workload }) => workload !== "")
+    .map((pod) => `${pod.namespace}/${pod.workload}`);
+  return [...new Set([...holding, ...running])].sort();
+}
+
 interface QuestionProps {
   target: CordonTarget;
   name: string;
@@ -143,6 +200,7 @@ function Question({ target, name, step, onClose }: QuestionProps) {
       onClose={onClose}
     >
       <Text size="sm">{consequence}</Text>
+      {step !== "uncordon" && <Holders target={target} drains={step === "drain"} />}
     </ConfirmDialog>
   );
 }

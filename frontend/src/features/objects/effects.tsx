@@ -3,12 +3,10 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Alert, List, Text } from "@mantine/core";
 import type { Effects } from "@/api/types";
-import { ClusterQueueLink, CohortLink, KeyedWorkloadLink } from "@/components/object-links";
+import { ClusterQueueLink, CohortLink, WorkloadNames } from "@/components/object-links";
 import { formatAmountShort } from "@/lib/quantity";
 
 type Affected = Effects["starts"];
-
-const MAX_NAMED = 5;
 
 export function EffectsView({ effects, warnings }: { effects: Effects; warnings: readonly string[] }) {
   const { starts, waits, preempted, stopped, quotas, inactive, complete } = effects;
@@ -80,19 +78,13 @@ export function EffectsView({ effects, warnings }: { effects: Effects; warnings:
 
 function Line({ affected, text }: { affected: Affected; text: string }) {
   if (affected.count === 0) return null;
-  const named = affected.workloads.slice(0, MAX_NAMED);
-  const left = affected.count - named.length;
   return (
     <List.Item>
-      {text}
-      {named.length > 0 && ": "}
-      {named.map(({ workload }, at) => (
-        <span key={workload}>
-          {at > 0 && ", "}
-          <KeyedWorkloadLink workload={workload} inText />
-        </span>
-      ))}
-      {named.length > 0 && left > 0 && <Trans> and {left} more</Trans>}
+      <WorkloadNames
+        text={text}
+        count={affected.count}
+        workloads={affected.workloads.map(({ workload }) => workload)}
+      />
     </List.Item>
   );
 }

@@ -2,7 +2,6 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
@@ -12,7 +11,9 @@ import { useWorkloadAction } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { type ActionKind, actionWords } from "./action-words";
+import { Consequences } from "./consequences";
 import { PriorityClassSelect } from "./priority-class-select";
+import { tellDone } from "./undo";
 
 /** What can be done to it now, in the order of the buttons. */
 export function possibleActions(workload: Pick<Workload, "status" | "active">): ActionKind[] {
@@ -72,7 +73,7 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
       onConfirm={() =>
         action.mutate(kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, {
           onSuccess: () => {
-            notifications.show({ color: "teal", title: actionWords()[kind].done, message: name });
+            tellDone(kind, name, (opposite) => action.mutate({ kind: opposite }));
             onClose();
           },
         })
@@ -88,6 +89,7 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
           </Trans>
         </Text>
       )}
+      <Consequences kind={kind} workloads={[workload]} />
       {kind === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
     </ConfirmDialog>
   );

@@ -1,4 +1,5 @@
-import { screen, within } from "@testing-library/react";
+import { Notifications } from "@mantine/notifications";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, test, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
@@ -7,7 +8,13 @@ import { renderPart, serve } from "@/test-render";
 import { BulkBar } from "./bulk-bar";
 import { selectedOf, useSelection } from "./selection";
 
-const row = (name: string) => ({ uid: name, namespace: "a", name });
+const row = (name: string, status: "Pending" | "Admitted" = "Pending") => ({
+  uid: name,
+  namespace: "a",
+  name,
+  status,
+  pod_sets: [],
+});
 const ROWS = [row("w-1"), row("w-2")];
 const PENDING: WorkloadFilters = { state: "Pending" };
 
@@ -35,7 +42,10 @@ beforeEach(() => {
 test("the selection is widened to all that match, and the action names what it did not change", async () => {
   const skipped = [{ ...row("w-3"), reason: "Conflict", message: "It has ended." }];
   const calls = serve([
-    [/^GET .*\/workloads\/\?.*state=Pending/, { body: { results: [...ROWS, row("w-3")], next: null } }],
+    [
+      /^GET .*\/workloads\/\?.*state=Pending/,
+      { body: { results: [...ROWS, row("w-3", "Admitted")], next: null } },
+    ],
     [/^POST .*\/workloads\/hold\//, { body: { changed: ROWS, skipped } }],
   ]);
   await renderPart(
@@ -53,6 +63,9 @@ test("the selection is widened to all that match, and the action names what it d
   await user.click(screen.getByRole("button", { name: "Hold" }));
   const question = await screen.findByRole("dialog", { name: "Hold 3 workloads?" });
   expect(within(question).getByText(/The selection is all workloads that matched the filters/)).toBeTruthy();
+  const effects = within(question).getByRole("status").textContent;
+  expect(effects).toContain("1 workload stops: a/w-3");
+  expect(effects).toContain("2 waiting workloads leave their places in the queue: a/w-1, a/w-2");
   await user.click(within(question).getByRole("button", { name: "Hold" }));
   const result = await screen.findByRole("dialog", { name: "Hold" });
   expect(within(result).getByText("On hold: 2 of 3 workloads")).toBeTruthy();
@@ -68,4 +81,24 @@ test("of what was collected and what is on screen, those that are chosen are sel
   const chosen = new Set(["w-1", "w-3"]);
   expect(selectedOf(chosen, [row("w-1"), row("w-3"), row("w-4")], ROWS)).toEqual([row("w-1"), row("w-3")]);
   expect(selectedOf(chosen, [], ROWS)).toEqual([row("w-1")]);
+});
+
+test("what was held is released again by Undo", async () => {
+  const calls = serve([
+    [/^POST .*\/workloads\/hold\//, { body: { changed: [ROWS[0]], skipped: [] } }],
+    [/^POST .*\/workloads\/release\//, { body: { changed: [ROWS[0]], skipped: [] } }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <Notifications />
+      <Page />
+    </ClusterProvider>,
+  );
+  const user = userEvent.setup();
+  await user.click(screen.getByRole("button", { name: "tick" }));
+  await user.click(screen.getByRole("button", { name: "Hold" }));
+  await user.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Hold" }));
+  await user.click(await screen.findByRole("button", { name: "Undo" }));
+  await waitFor(() => expect(calls.at(-1)?.address).toContain("/workloads/release/"));
+  expect(calls.at(-1)?.body).toEqual({ workloads: [{ namespace: "a", name: "w-1" }] });
 });

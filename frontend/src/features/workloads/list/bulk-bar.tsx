@@ -2,15 +2,17 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Paper, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
+import type { WorkloadReference } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";
 import { type ActionKind, actionWords } from "../actions/action-words";
+import { Consequences } from "../actions/consequences";
 import { PriorityClassSelect } from "../actions/priority-class-select";
+import { tellDone } from "../actions/undo";
 import classes from "../workloads.module.css";
 import { BulkResult } from "./bulk-result";
 import { type ManyResult, useBulkAction } from "./many-workloads";
@@ -26,6 +28,7 @@ export interface BulkBarProps {
 
 export function BulkBar({ selection, total }: BulkBarProps) {
   const [asked, setAsked] = useState<ActionKind | null>(null);
+  const undo = useBulkAction(useCluster()).mutation;
   const [done, setDone] = useState<{ kind: ActionKind; result: ManyResult } | null>(null);
   return (
     <>
@@ -35,16 +38,14 @@ export function BulkBar({ selection, total }: BulkBarProps) {
           kind={asked}
           selection={selection}
           onClose={() => setAsked(null)}
-          onDone={(result) => {
+          onDone={(result, workloads) => {
             setAsked(null);
             selection.clear();
             if (result.changed < result.asked) setDone({ kind: asked, result });
             else
-              notifications.show({
-                color: "teal",
-                title: actionWords()[asked].done,
-                message: countWords(result.asked),
-              });
+              tellDone(asked, countWords(result.asked), (opposite) =>
+                undo.mutate({ action: { kind: opposite }, workloads }),
+              );
           }}
         />
       )}
@@ -120,7 +121,7 @@ interface BulkDialogProps {
   kind: ActionKind;
   selection: Selection;
   onClose: () => void;
-  onDone: (result: ManyResult) => void;
+  onDone: (result: ManyResult, workloads: WorkloadReference[]) => void;
 }
 
 function BulkDialog({ kind, selection, onClose, onDone }: BulkDialogProps) {
@@ -140,12 +141,13 @@ function BulkDialog({ kind, selection, onClose, onDone }: BulkDialogProps) {
       onConfirm={() =>
         mutation.mutate(
           { action: kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, workloads },
-          { onSuccess: onDone },
+          { onSuccess: (result) => onDone(result, workloads) },
         )
       }
       onClose={mutation.isPending ? stop : onClose}
     >
       <Text size="sm">{actionWords()[kind].consequence}</Text>
+      <Consequences kind={kind} workloads={workloads} />
       {kind === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
       {selection.widenedAtMs !== null && (
         <Text size="sm" fw={600}>

@@ -10,7 +10,7 @@ import { filterQuery, type WorkloadFilters } from "@/lib/url/workload-filters";
 const PAGE_SIZE = 1000;
 const BATCH_SIZE = 500;
 
-export type Collected = Pick<Workload, "uid" | "namespace" | "name">;
+export type Collected = Pick<Workload, "uid" | "namespace" | "name" | "status" | "pod_sets">;
 
 export interface Collecting {
   signal: AbortSignal;
@@ -32,7 +32,15 @@ export async function collectWorkloads(
     const page: { results: Workload[]; next: string | null } = await answer(
       api.GET("/api/v1/workloads/", { params: { query }, signal }),
     );
-    found.push(...page.results.map(({ uid, namespace, name }) => ({ uid, namespace, name })));
+    found.push(
+      ...page.results.map(({ uid, namespace, name, status, pod_sets }) => ({
+        uid,
+        namespace,
+        name,
+        status,
+        pod_sets,
+      })),
+    );
     onProgress(found.length);
     cursor = page.next;
   } while (cursor !== null);
