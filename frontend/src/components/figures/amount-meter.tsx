@@ -11,13 +11,11 @@ export interface AmountMeterProps {
   total: number | null;
 }
 
-/** From this share on it is nearly full. */
-const NEARLY_FULL = 0.9;
-
 export function AmountMeter({ resource, used, total }: AmountMeterProps) {
   if (total === null) return <span className="kw-number">{formatAmountShort(resource, used)}</span>;
   const text = formatAmountOf(resource, used, total);
-  const color = total > 0 && used / total >= NEARLY_FULL ? "var(--kw-over)" : "var(--kw-used)";
+  // Full is what it is for; only more than there is means that something is wrong.
+  const color = used > total ? "var(--kw-over)" : "var(--kw-used)";
   return (
     <span className={classes.amount} title={text}>
       <span className="kw-number">{text}</span>
