@@ -91,6 +91,15 @@ export const SCENES: readonly Scene[] = [
   { name: "drain", path: "/nodes/gpu-node-02", steps: click("Drain") },
   { name: "user-menu", path: "/audit", steps: click(/^User: /) },
   {
+    name: "find",
+    path: "/decisions",
+    steps: async (page) => {
+      await click("Find anything")(page);
+      await page.getByRole("dialog").getByRole("textbox").fill("vision");
+      await page.getByRole("option").first().waitFor();
+    },
+  },
+  {
     name: "shortcuts",
     path: "/decisions",
     steps: (page) => page.keyboard.press("?"),

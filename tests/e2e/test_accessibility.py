@@ -110,6 +110,7 @@ OPENED = {
     "delete": ("/queues/research", "Delete"),
     "new flavor": ("/flavors", "New ResourceFlavor"),
     "YAML": ("/flavors/gpu-a100-80gb", "YAML"),
+    "find": ("/workloads", "Find anything"),
     "drain": ("/nodes/gpu-node-01", "Drain"),
 }
 """What opens where: the page and the button."""

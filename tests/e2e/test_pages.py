@@ -246,3 +246,36 @@ def test_an_admin_adds_an_account_and_switches_it_off(page: Page, log_in: Callab
     expect(page.get_by_role("dialog").get_by_role("button", name="Switch on")).to_be_visible()
     page.keyboard.press("Escape")
     expect(row).to_contain_text("Off")
+
+
+def test_ctrl_k_finds_workloads_queues_nodes_and_pages(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    name = admin.submit("found-by-name")
+    log_in("admin")
+    page.goto("/")
+    expect(page.get_by_role("button", name="Find anything")).to_be_visible()  # the keys are heard from now on
+    field = page.get_by_role("dialog", name="Find").get_by_role("textbox")
+    for text, found, address in (
+        ("found-by", f"ai-research/{name}", rf"/workloads/ai-research/{name}$"),
+        ("research waiting", "research", r"/queues/research$"),
+        ("drain gpu-a100-02", "gpu-a100-02", r"/nodes/gpu-a100-02$"),
+        ("Audit", "Audit", r"/audit$"),
+    ):
+        page.keyboard.press("Control+k")
+        field.fill(text)
+        first = page.get_by_role("option").filter(has_text=found).first
+        expect(first).to_have_attribute("data-combobox-selected", "true")
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(address))
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(page).to_have_url(re.compile(r"/reports$"))
+
+
+def test_a_row_opens_in_a_new_tab_with_ctrl(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/nodes")
+    row = page.get_by_role("row", name=re.compile("gpu-a100-02"))
+    with page.expect_popup() as opened:
+        row.get_by_role("cell").nth(1).click(modifiers=["Control"])
+    expect(opened.value).to_have_url(re.compile("/nodes/gpu-a100-02$"))
+    expect(page).to_have_url(re.compile("/nodes$"))

@@ -211,3 +211,29 @@ it("moves the cells that leave a narrow window into a second line, unless the re
   await renderPart(<Table rows={rows(1)} columns={narrow} hidden={["why"]} />);
   expect(screen.getByRole("cell").textContent).toBe("row-0");
 });
+
+it("opens a row's page in a new tab with Ctrl, and the row itself where it has no link", async () => {
+  const opened = vi.spyOn(window, "open").mockReturnValue(null);
+  const onOpen = vi.fn();
+  const linked: DataColumn<Row>[] = [
+    {
+      id: "name",
+      header: "Name",
+      cell: ({ row }) => (
+        <>
+          <a href={`/nodes/${row.original.name}`}>{row.original.name}</a> <i>plain</i>
+        </>
+      ),
+    },
+  ];
+  await renderPart(<Table rows={rows(1)} columns={linked} onOpen={onOpen} />);
+  fireEvent.click(screen.getByText("plain"), { ctrlKey: true });
+  expect(opened).toHaveBeenCalledWith(expect.stringMatching(/\/nodes\/row-0$/), "_blank", "noopener");
+  expect(onOpen).not.toHaveBeenCalled();
+  fireEvent.click(screen.getByText("plain"));
+  expect(onOpen).toHaveBeenCalledOnce();
+  cleanup();
+  await renderPart(<Table rows={rows(1)} onOpen={onOpen} />);
+  fireEvent.click(screen.getByText("row-0"), { ctrlKey: true });
+  expect(onOpen).toHaveBeenCalledTimes(2);
+});

@@ -182,7 +182,9 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const walk = (event: KeyboardEvent<HTMLTableRowElement>, place: number) => {
     if (event.target !== event.currentTarget) return;
     const row = rows[place];
-    if (event.key === "Enter" && row !== undefined) onOpen?.(row);
+    if (event.key === "Enter" && row !== undefined) {
+      if (!(opensNewTab(event) && openNewTab(event.currentTarget))) onOpen?.(row);
+    }
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
     if (step === undefined) return;
     event.preventDefault();
@@ -254,7 +256,12 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                 onKeyDown={(event) => walk(event, index)}
                 onClick={(event) => {
                   // A link or button in the row does its own work.
-                  if (!(event.target as Element).closest("a, button, label, input")) onOpen?.(row.original);
+                  if ((event.target as Element).closest("a, button, label, input")) return;
+                  if (!(opensNewTab(event) && openNewTab(event.currentTarget))) onOpen?.(row.original);
+                }}
+                onAuxClick={(event) => {
+                  const isOwn = (event.target as Element).closest("a, button, label, input") !== null;
+                  if (event.button === MIDDLE_BUTTON && !isOwn) openNewTab(event.currentTarget);
                 }}
               >
                 {selection !== undefined && (
@@ -289,6 +296,20 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       </table>
     </div>
   );
+}
+
+const MIDDLE_BUTTON = 1;
+
+function opensNewTab({ ctrlKey, metaKey }: { ctrlKey: boolean; metaKey: boolean }): boolean {
+  return ctrlKey || metaKey;
+}
+
+/** Opens the row's own page, to which its first link leads; false where it has none. */
+function openNewTab(row: HTMLTableRowElement): boolean {
+  const link = row.querySelector<HTMLAnchorElement>("a[href]");
+  if (link === null) return false;
+  window.open(link.href, "_blank", "noopener");
+  return true;
 }
 
 const CHECK_WIDTH = 40;

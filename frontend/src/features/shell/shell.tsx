@@ -1,50 +1,32 @@
 /** The frame of every page: navigation, cluster, freshness, theme and user. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
+import { ActionIcon, AppShell, Burger, Group, ScrollArea, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useMatches, useRouter } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect } from "react";
+import { lazy, Suspense, useEffect, useMemo } from "react";
 import { useClusterNames, useIsSeveral, useLive } from "@/api/cluster";
-import { isClusterAdmin, mayAudit } from "@/api/session";
 import type { Session } from "@/api/types";
-import { Icon, type IconName } from "@/components/icon";
+import { Icon } from "@/components/icon";
 import { ClusterChips } from "./cluster-chips";
 import { ClusterSwitcher } from "./cluster-switcher";
 import { LiveIndicator, StaleBanner } from "./live-indicator";
 import { ModeBadge } from "./mode-badge";
 import { NotificationBell } from "./notification-bell";
 import { OneCluster } from "./one-cluster";
+import { pagesOf } from "./pages";
 import classes from "./shell.module.css";
 import { useShortcuts } from "./shortcuts";
 import { ThemeSwitch } from "./theme-switch";
 import { UserMenu } from "./user-menu";
 
+const FindDialog = lazy(async () => ({ default: (await import("./find-dialog")).FindDialog }));
 const ShortcutsHelp = lazy(async () => ({ default: (await import("./shortcuts-help")).ShortcutsHelp }));
-
-const pages = () =>
-  [
-    { to: "/", label: t`Overview`, icon: "overview" },
-    { to: "/workloads", label: t`Workloads`, icon: "workloads" },
-    { to: "/queues", label: t`Queues`, icon: "queues" },
-    { to: "/gpus", label: t`GPUs`, icon: "gpus" },
-    { to: "/nodes", label: t`Nodes`, icon: "nodes" },
-    { to: "/flavors", label: t`Flavors`, icon: "flavors" },
-    { to: "/decisions", label: t`Decisions`, icon: "decisions" },
-    { to: "/reports", label: t`Reports`, icon: "reports" },
-  ] as const satisfies { to: string; label: string; icon: IconName }[];
-
-const shadowPage = () => ({ to: "/shadow", label: t`Shadow`, icon: "decisions" }) as const;
-
-const clusterPage = () => ({ to: "/cluster", label: t`Cluster`, icon: "nodes" }) as const;
-
-const auditPage = () => ({ to: "/audit", label: t`Audit`, icon: "audit" }) as const;
-
-const usersPage = () => ({ to: "/users", label: t`Users`, icon: "users" }) as const;
 
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
   const [helpOpened, help] = useDisclosure(false);
+  const [findOpened, find] = useDisclosure(false);
   const shown = useClusterNames();
   const shadowed = session.clusters.some(({ name, mode }) => shown.includes(name) && mode === "shadow");
   const router = useRouter();
@@ -52,7 +34,8 @@ export function Shell({ session }: { session: Session }) {
   const spans = useMatches({ select: (matches) => matches.at(-1)?.staticData.spansClusters ?? false });
   const wide = useMatches({ select: (matches) => matches.at(-1)?.staticData.takesWidth ?? false });
   const stale = useLive((live) => live.staleSince !== null);
-  useShortcuts(help.toggle);
+  const pages = useMemo(() => pagesOf(session, shadowed), [session, shadowed]);
+  useShortcuts({ pages, toggleHelp: help.toggle, toggleFind: find.toggle });
   // Another page closes the menu.
   useEffect(() => router.subscribe("onResolved", menu.close), [router, menu.close]);
 
@@ -84,6 +67,17 @@ export function Shell({ session }: { session: Session }) {
           </Group>
           <Group gap={4} wrap="nowrap">
             {!several && <LiveIndicator />}
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              size="lg"
+              visibleFrom="xs"
+              aria-label={t`Find anything`}
+              title={t`Find anything (Ctrl-K)`}
+              onClick={find.open}
+            >
+              <Icon name="search" />
+            </ActionIcon>
             <NotificationBell />
             <ThemeSwitch />
             <UserMenu session={session} onShortcuts={help.open} />
@@ -92,26 +86,38 @@ export function Shell({ session }: { session: Session }) {
       </AppShell.Header>
       <AppShell.Navbar className={classes.navbar}>
         <ScrollArea>
+          {/* The header of a phone has no room for it. */}
+          <UnstyledButton
+            className={classes.page}
+            hiddenFrom="xs"
+            w="100%"
+            onClick={() => {
+              menu.close();
+              find.open();
+            }}
+          >
+            <Icon name="search" />
+            <Text span inherit>
+              <Trans>Find</Trans>
+            </Text>
+          </UnstyledButton>
           <nav aria-label={t`Pages`}>
-            {[
-              ...pages(),
-              ...(shadowed ? [shadowPage()] : []),
-              ...(isClusterAdmin(session) ? [clusterPage()] : []),
-              ...(mayAudit(session) ? [auditPage(), usersPage()] : []),
-            ].map((page) => (
-              <Link
-                key={page.to}
-                to={page.to}
-                className={classes.page}
-                activeProps={{ "data-active": true, "aria-current": "page" }}
-                activeOptions={{ exact: page.to === "/", includeSearch: false }}
-              >
-                <Icon name={page.icon} />
-                <Text span inherit>
-                  {page.label}
-                </Text>
-              </Link>
-            ))}
+            {pages
+              .filter(({ inHeader }) => inHeader !== true)
+              .map((page) => (
+                <Link
+                  key={page.to}
+                  to={page.to}
+                  className={classes.page}
+                  activeProps={{ "data-active": true, "aria-current": "page" }}
+                  activeOptions={{ exact: page.to === "/", includeSearch: false }}
+                >
+                  <Icon name={page.icon} />
+                  <Text span inherit>
+                    {page.label}
+                  </Text>
+                </Link>
+              ))}
           </nav>
         </ScrollArea>
       </AppShell.Navbar>
@@ -124,7 +130,12 @@ export function Shell({ session }: { session: Session }) {
       </AppShell.Main>
       {helpOpened && (
         <Suspense>
-          <ShortcutsHelp onClose={help.close} />
+          <ShortcutsHelp pages={pages} onClose={help.close} />
+        </Suspense>
+      )}
+      {findOpened && (
+        <Suspense>
+          <FindDialog session={session} pages={pages} onClose={find.close} />
         </Suspense>
       )}
     </AppShell>

@@ -1,16 +1,7 @@
-/** The keyboard path: g and a letter goes to a page, / searches, ? lists them. */
+/** The keyboard path: g and a letter goes to a page, Ctrl-K finds anything, / searches, ? lists the keys. */
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
-
-const GO = {
-  o: "/",
-  w: "/workloads",
-  q: "/queues",
-  g: "/gpus",
-  n: "/nodes",
-  f: "/flavors",
-  d: "/decisions",
-} as const;
+import type { Page } from "./pages";
 
 const SEQUENCE_MS = 1_200;
 
@@ -20,15 +11,27 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-export function useShortcuts(toggleHelp: () => void): void {
+export interface Shortcuts {
+  pages: readonly Page[];
+  toggleHelp: () => void;
+  toggleFind: () => void;
+}
+
+export function useShortcuts({ pages, toggleHelp, toggleFind }: Shortcuts): void {
   const navigate = useNavigate();
   useEffect(() => {
     let wentAt = 0;
     const pressed = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        toggleFind();
+        return;
+      }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       const going = event.timeStamp - wentAt < SEQUENCE_MS;
       wentAt = 0;
-      if (going && event.key in GO) void navigate({ to: GO[event.key as keyof typeof GO] });
+      const page = going ? pages.find(({ key }) => key === event.key) : undefined;
+      if (page !== undefined) void navigate({ to: page.to });
       else if (event.key === "g") wentAt = event.timeStamp;
       else if (event.key === "?") toggleHelp();
       else if (event.key === "/") {
@@ -41,5 +44,5 @@ export function useShortcuts(toggleHelp: () => void): void {
     };
     document.addEventListener("keydown", pressed);
     return () => document.removeEventListener("keydown", pressed);
-  }, [navigate, toggleHelp]);
+  }, [navigate, pages, toggleHelp, toggleFind]);
 }

@@ -1,0 +1,51 @@
+/** The pages that a reader may open, with the key that follows g to go there. */
+import { t } from "@lingui/core/macro";
+import { isClusterAdmin, mayAudit } from "@/api/session";
+import type { Session } from "@/api/types";
+import type { IconName } from "@/components/icon";
+
+export interface Page {
+  to:
+    | "/"
+    | "/workloads"
+    | "/queues"
+    | "/gpus"
+    | "/nodes"
+    | "/flavors"
+    | "/decisions"
+    | "/reports"
+    | "/shadow"
+    | "/cluster"
+    | "/audit"
+    | "/users"
+    | "/notifications";
+  label: string;
+  icon: IconName;
+  key: string;
+  /** The bell of the header leads there, not the menu. */
+  inHeader?: boolean;
+}
+
+export function pagesOf(session: Session, shadowed: boolean): Page[] {
+  const admin = isClusterAdmin(session);
+  const audits = mayAudit(session);
+  return [
+    { to: "/", label: t`Overview`, icon: "overview", key: "o" },
+    { to: "/workloads", label: t`Workloads`, icon: "workloads", key: "w" },
+    { to: "/queues", label: t`Queues`, icon: "queues", key: "q" },
+    { to: "/gpus", label: t`GPUs`, icon: "gpus", key: "g" },
+    { to: "/nodes", label: t`Nodes`, icon: "nodes", key: "n" },
+    { to: "/flavors", label: t`Flavors`, icon: "flavors", key: "f" },
+    { to: "/decisions", label: t`Decisions`, icon: "decisions", key: "d" },
+    { to: "/reports", label: t`Reports`, icon: "reports", key: "r" },
+    ...(shadowed ? [{ to: "/shadow", label: t`Shadow`, icon: "decisions", key: "s" } as const] : []),
+    ...(admin ? [{ to: "/cluster", label: t`Cluster`, icon: "nodes", key: "c" } as const] : []),
+    ...(audits
+      ? [
+          { to: "/audit", label: t`Audit`, icon: "audit", key: "a" } as const,
+          { to: "/users", label: t`Users`, icon: "users", key: "u" } as const,
+        ]
+      : []),
+    { to: "/notifications", label: t`Notifications`, icon: "bell", key: "b", inHeader: true },
+  ];
+}
