@@ -68,7 +68,7 @@ test-operators: $(VENV)/.dev ## kinds of jobs with the operators of their releas
 
 .PHONY: test-kueue-suite
 test-kueue-suite: $(VENV)/.dev ## Kueue's own end-to-end specs in its place (KUEUE=DIR, a checkout of Kueue; root, Go; CONTROL=1: with the real Kueue)
-	$(BIN)/python scripts/kubernetes.py .run/kubernetes
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes $(if $(findstring extended,$(ARGS)),--operators)
 	$(BIN)/python -m tests.kueue_suite $(KUEUE) $(if $(CONTROL),--control) $(ARGS)
 
 .PHONY: test-containers

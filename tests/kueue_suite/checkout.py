@@ -18,6 +18,7 @@ _ANSWERS: Final = {
         "terminateInStandIn(ctx, k8sClient, namespace, activePodsCount, exitCode, opts...); return"
     ),
     "waitForKueueAvailability": "awaitStandIn(ctx, k8sClient); return",
+    "waitForDeploymentAvailability": "return",
     "GetKueueMetrics": "return metricsOfStandIn(ctx)",
 }
 """Helpers of the suites that act on Kueue's Deployment or run a program in a pod, and the call that replaces each."""
@@ -65,9 +66,11 @@ class Checkout:
             subprocess.run(command, cwd=self.source, check=True, env={**os.environ, "GOFLAGS": ""})
         return target
 
-    def configuration(self) -> str:
-        """How Kueue's own runs of these suites configure it."""
-        return (self.source / "test/e2e/config/default/controller_manager_config.yaml").read_text()
+    def configuration(self, suite: str) -> str:
+        """How Kueue's own runs of a suite configure it."""
+        config = self.source / "test/e2e/config"
+        own = config / suite.rpartition("/")[2] / "controller_manager_config.yaml"
+        return (own if own.exists() else config / "default" / own.name).read_text()
 
     def nodes(self, shape: str) -> Path:
         """kind's configuration of the cluster that the suites expect: `cluster`, or `cluster-tas`."""

@@ -4,7 +4,8 @@
 
 The checkout is a clone of kubernetes-sigs/kueue; Go builds the suites from its vendored sources. Ends with a table of
 specs, and with 1 if one failed. With `--control` Kueue's own program decides instead, on the same control plane. Needs
-root: the visibility API is served on port 443, and Kueue's program finds its certificates under /etc.
+root: the visibility API is served on port 443, and Kueue's program finds its certificates under /etc. Suites that
+end in `/extended` run beside the operators of `tests/operators`, without the specs of other kinds of jobs.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tests.kueue_suite.kueueweb import kueueweb
 from tests.kueue_suite.plane import AggregatedPlane
 from tests.kueue_suite.report import SpecResult, results, table
 from tests.kueue_suite.stand_in import Decider, served
+from tests.operators.released import KINDS, RELEASES, ReleasedOperator
 
 _FOLDER: Final = ROOT / ".run" / "kueue-suite"
 _SUITES: Final = ("singlecluster/baseline",)
@@ -41,6 +43,8 @@ _TOPOLOGY_SUITES: Final = "tas/"
 _SIDE_BY_SIDE: Final = "singlecluster/"
 """Specs of other suites share names of objects, or configure Kueue anew."""
 _LABELS: Final = "!feature:prometheus"
+_WITH_OPERATORS: Final = "/extended"
+_LABELS_WITH_OPERATORS: Final = f"{_LABELS} && ({' || '.join(f'feature:{kind.lower()}' for kind in KINDS)})"
 _SPEC: Final = re.compile(r"ginkgo\.It\(")
 _TIMEOUT: Final = "3h"
 
@@ -66,7 +70,8 @@ def main(arguments: Sequence[str]) -> int:
         if not suite.startswith(_SIDE_BY_SIDE):
             runs = [tuple(options.spec or ())]
         with _cluster(checkout, suite, control=options.control) as environment:
-            found += _run(program, directory, runs, environment, options.parallel)
+            labels = _LABELS_WITH_OPERATORS if suite.endswith(_WITH_OPERATORS) else _LABELS
+            found += _run(program, directory, runs, environment, options.parallel, labels)
         sys.stdout.write(table(found))
     return int(any(result.state != "passed" for result in found))
 
@@ -82,8 +87,11 @@ def _cluster(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mappi
             (folder / name).mkdir()
         plane = stack.enter_context(AggregatedPlane(folder / "plane"))
         install(plane, definitions_and_roles(checkout.source))
-        plane.store_configuration(checkout.configuration())
+        plane.store_configuration(checkout.configuration(suite))
         plane.add_nodes(checkout.nodes("cluster-tas" if suite.startswith(_TOPOLOGY_SUITES) else "cluster"))
+        if suite.endswith(_WITH_OPERATORS):
+            for release in RELEASES:
+                stack.enter_context(ReleasedOperator(release, plane, folder))
         (folder / "kubeconfig").write_text(yaml.safe_dump(plane.kubeconfig(ADMIN_TOKEN)))
         decides: contextlib.AbstractContextManager[Decider] = (
             kueue(plane, checkout.source, program, folder / "decider")
@@ -116,9 +124,14 @@ def _is_wanted(spec: str, wanted: Sequence[str] | None) -> bool:
 
 
 def _run(
-    program: Path, directory: Path, runs: Sequence[Sequence[str]], environment: Mapping[str, str], parallel: int
+    program: Path,
+    directory: Path,
+    runs: Sequence[Sequence[str]],
+    environment: Mapping[str, str],
+    parallel: int,
+    labels: str,
 ) -> list[SpecResult]:
-    """A process for each run, which mostly waits: of these specs, or of all."""
+    """A process for each run, which mostly waits: of these specs, or of all that the labels choose."""
     reports = _FOLDER / "reports" / directory.parent.name / directory.name
     reports.mkdir(parents=True, exist_ok=True)
 
@@ -128,7 +141,7 @@ def _run(
         report.unlink(missing_ok=True)
         command: Sequence[str | Path] = (
             program, "--ginkgo.v", "--ginkgo.no-color", f"--ginkgo.timeout={_TIMEOUT}",
-            f"--ginkgo.json-report={report}", f"--ginkgo.label-filter={_LABELS}",
+            f"--ginkgo.json-report={report}", f"--ginkgo.label-filter={labels}",
             *(f"--ginkgo.focus-file={spec}" for spec in specs),
         )  # fmt: skip
         with (reports / f"{name}.log").open("wb") as output:

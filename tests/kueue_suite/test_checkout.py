@@ -21,6 +21,9 @@ func WaitForActivePodsAndTerminate(
 func waitForKueueAvailability(ctx context.Context) {
 }
 
+func waitForDeploymentAvailability(ctx context.Context) {
+}
+
 func GetKueueMetrics(ctx context.Context) (string, error) {
 \treturn KExecute(ctx)
 }
@@ -31,7 +34,7 @@ def test_each_helper_begins_with_its_call() -> None:
     found = replaced(_HELPERS)
     assert ") {\n\tif standsIn() { terminateInStandIn(" in found
     assert "(string, error) {\n\tif standsIn() { return metricsOfStandIn(ctx) }\n\treturn KExecute(ctx)" in found
-    assert found.count("if standsIn()") == 4
+    assert found.count("if standsIn()") == 5
 
 
 def test_suites_without_a_helper_are_refused() -> None:
