@@ -5,6 +5,7 @@ Kueue's contract (labels that say where a job was admitted) and HAMi's (annotati
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -46,6 +47,7 @@ HAMI_KEEPS_AWAY: Final = "ignore"
 
 _MAX_LABEL_VALUE: Final = 63
 _MAX_NUMBER: Final = 9
+_OFFSET: Final = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _SERVER_METADATA: Final = (
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation",
     "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
@@ -79,7 +81,8 @@ class PodSetAdmission:
     * nodes: the node of each replica where we chose them, "" for one that an elastic job gave up; empty where the
       cluster's own scheduler does. hosts: their host names, where these are not the nodes' names.
     * with_devices: its pods get devices from us too, so no other scheduler may bind them.
-    * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks.
+    * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks;
+      rank_offset: the rank of its first pod, as it states it.
     * updates: the additions of its admission checks to its pods.
     """
 
@@ -93,6 +96,7 @@ class PodSetAdmission:
     updates: tuple[PodSetUpdate, ...] = ()
     hosts: Mapping[str, str] = dataclass_field(default_factory=dict)
     with_devices: bool = True
+    rank_offset: int = 0
 
     def host(self, node: str) -> str:
         """By which value of the host name's label pods are tied to a node."""
@@ -111,6 +115,13 @@ class PodSetAdmission:
         if not self.nodes:
             return range(self.count)
         return [replica for replica, node in enumerate(self.nodes) if node]
+
+
+def rank_offset(pod: Mapping[str, Any], pod_set: PodSetAdmission) -> int | None:
+    """The index that the first pod of the pod set states; None where the pod's annotation is no number."""
+    text = str((pod["metadata"].get("annotations") or {}).get(keys.POD_INDEX_OFFSET, "0"))
+    own = int(text) if _OFFSET.fullmatch(text) else None
+    return None if own is None else pod_set.rank_offset + own
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from scheduling.model.topology import TopologyRequest
 from scheduling.model.vendor import DeviceVendor
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.state.second_pass import MULTIKUEUE
+from scheduling.topology.ungater import rank_offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +126,20 @@ def places_of(cluster: Cluster, workloads: Iterable[Workload]) -> Places:
 def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes], places: Places) -> AdmittedWorkload:
     """A workload with its admission; its pod sets must be prefetched."""
     checks = [read_check_state(state) for state in workload.admission_check_states]
+    pod_sets = [_pod_set(row, flavors, checks, places) for row in workload.pod_sets.all()]
+    offsets = rank_offsets([(each.name, each.count, _group(each)) for each in pod_sets])
     return AdmittedWorkload(
         name=workload.name,
         uid=str(workload.uid),
         queue_name=workload.queue_name,
         cluster_queue_name=workload.cluster_queue_name,
-        pod_sets=tuple(_pod_set(row, flavors, checks, places) for row in workload.pod_sets.all()),
+        pod_sets=tuple(replace(each, rank_offset=offsets[each.name]) for each in pod_sets),
         slice_name=workload.annotations.get(SLICE_NAME, ""),
     )
+
+
+def _group(pod_set: PodSetAdmission) -> str | None:
+    return pod_set.topology_request.group if pod_set.topology_request is not None else None
 
 
 def _pod_set(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clusters.client import JsonObject
-from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission, replica_of, uid_label
+from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission, rank_offset, replica_of, uid_label
 from scheduling.model.topology import TopologyRequest
 from scheduling.topology.ungater import rank_of
 
@@ -52,5 +52,7 @@ def _rank(pod: JsonObject, pod_set: PodSetAdmission) -> int | None:
     nodes."""
     if pod_set.topology is None:
         return None
-    request = pod_set.topology_request or TopologyRequest()
-    return rank_of(request, pod["metadata"].get("labels") or {}, pod_set.count)
+    request, offset = pod_set.topology_request or TopologyRequest(), rank_offset(pod, pod_set)
+    if offset is None:
+        return None
+    return rank_of(request, pod["metadata"].get("labels") or {}, pod_set.count, offset)

@@ -17,6 +17,7 @@ from clusters.jobs.objects import (
     POD_SET_LABEL,
     WORKLOAD_UID_LABEL,
     PodSetAdmission,
+    rank_offset,
 )
 from scheduling.model.topology import TopologyRequest
 from scheduling.topology.ungater import Domain, TopologyPod, domains_for_gated_pods, node_selector
@@ -35,15 +36,18 @@ class TopologyDomains:
         self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission, failed_nodes: Collection[str] = ()
     ) -> Mapping[str, str] | None:
         """The labels of the pod's domain. Empty without a topology. None while the assignment has no place for the
-        pod: more pods live than were assigned, or the domain is a failed node that was not replaced yet."""
+        pod: more pods live than were assigned, or the domain is a failed node that was not replaced yet; and, as in
+        Kueue, for a pod whose index offset is not a number."""
         topology = pod_set.topology
         if topology is None:
             return {}
         name = pod["metadata"]["name"]
         others = [other for other in self._pods[workload_uid, pod_set.name] if other["metadata"]["name"] != name]
         states = [_state(other, topology.levels) for other in (*others, pod)]
-        request = pod_set.topology_request or TopologyRequest()
-        domain = domains_for_gated_pods(topology, request, states).get(name)
+        request, offset = pod_set.topology_request or TopologyRequest(), rank_offset(pod, pod_set)
+        if offset is None:
+            return None
+        domain = domains_for_gated_pods(topology, request, states, index_offset=offset).get(name)
         if domain is None or (topology.levels[-1] == HOSTNAME_LABEL and domain[-1] in failed_nodes):
             return None
         return node_selector(topology, domain)

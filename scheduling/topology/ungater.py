@@ -43,6 +43,22 @@ def domains_for_gated_pods(
     return _in_order(by_rank, pods)
 
 
+def rank_offsets(pod_sets: Sequence[tuple[str, int, str | None]]) -> dict[str, int]:
+    """Return the rank at which each pod set begins, by name; each comes with its count and the name of its group.
+
+    Of a leader and workers in one group the larger pod set continues the numbers of the smaller one.
+    """
+    offsets = {name: 0 for name, _, _ in pod_sets}
+    groups: dict[str, list[tuple[str, int]]] = {}
+    for name, count, group in pod_sets:
+        if group is not None:
+            groups.setdefault(group, []).append((name, count))
+    for first, second, *_ in (members for members in groups.values() if len(members) > 1):
+        smaller, larger = (second, first) if first[1] > second[1] else (first, second)
+        offsets[larger[0]] = smaller[1]
+    return offsets
+
+
 def node_selector(assignment: TopologyAssignment, domain: Domain) -> dict[str, str]:
     """The labels that tie a pod to a domain of the assignment."""
     return dict(zip(assignment.levels, domain, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,19 @@ def test_pods_with_ranks_are_neighbours() -> None:
     by_rank = PodSetAdmission("main", 3, {}, (), (), TWO_HOSTS, TopologyRequest(pod_index_label=INDEX))
     pods = [pod("x", index=2), pod("y", index=0), pod("z", index=1)]
     assert selectors(by_rank, *pods) == {"x": "b", "y": "a", "z": "a"}
+
+
+def test_ranks_of_workers_begin_after_those_of_the_launcher() -> None:
+    by_rank = PodSetAdmission("main", 3, {}, (), (), TWO_HOSTS, TopologyRequest(pod_index_label=INDEX))
+    pods = [pod("x", index=3), pod("y", index=1), pod("z", index=2)]
+    in_rank = {"x": "b", "y": "a", "z": "a"}
+    assert selectors(replace(by_rank, rank_offset=1), *pods) == in_rank
+    for each in pods:
+        each["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-index-offset": "1"}
+    assert selectors(by_rank, *pods) == in_rank
+    for each in pods:
+        each["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-index-offset": "one"}
+    assert selectors(by_rank, *pods) == {"x": None, "y": None, "z": None}
 
 
 def test_after_a_node_was_replaced_new_pods_go_where_pods_are_missing() -> None:

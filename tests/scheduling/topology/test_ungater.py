@@ -1,7 +1,7 @@
 """Which pod is sent where."""
 
 from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyRequest
-from scheduling.topology.ungater import TopologyPod, domains_for_gated_pods, node_selector
+from scheduling.topology.ungater import TopologyPod, domains_for_gated_pods, node_selector, rank_offsets
 
 INDEX, GROUP = "batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-index"
 ASSIGNMENT = TopologyAssignment(("hostname",), (TopologyDomain(("a",), 2), TopologyDomain(("b",), 2)))
@@ -55,3 +55,10 @@ def test_a_pod_that_was_sent_elsewhere_ends_the_layout_by_rank() -> None:
 def test_the_selector_names_every_stored_level() -> None:
     two = TopologyAssignment(("block", "rack"), (TopologyDomain(("b0", "r1"), 1),))
     assert node_selector(two, ("b0", "r1")) == {"block": "b0", "rack": "r1"}
+
+
+def test_the_larger_pod_set_of_a_group_continues_the_ranks_of_the_smaller_one() -> None:
+    assert rank_offsets([("launcher", 1, "same"), ("worker", 3, "same")]) == {"launcher": 0, "worker": 1}
+    assert rank_offsets([("worker", 3, "same"), ("leader", 2, "same")]) == {"worker": 2, "leader": 0}
+    assert rank_offsets([("a", 2, "same"), ("b", 2, "same")]) == {"a": 0, "b": 2}
+    assert rank_offsets([("a", 1, None), ("b", 3, None)]) == {"a": 0, "b": 0}
