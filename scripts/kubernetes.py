@@ -60,6 +60,12 @@ OPERATORS = (
         {"mpi-operator": "./cmd/mpi-operator"},
         ("manifests/base/kubeflow.org_mpijobs.yaml",),
     ),
+    Source(
+        "github.com/ray-project/kuberay/ray-operator",
+        "v1.5.0",
+        {"ray-operator": "."},
+        ("config/crd/bases/*.yaml",),
+    ),
 )
 
 

@@ -45,7 +45,7 @@ _SIDE_BY_SIDE: Final = "singlecluster/"
 _LABELS: Final = "!feature:prometheus"
 _WITH_OPERATORS: Final = "/extended"
 _LABELS_WITH_OPERATORS: Final = f"{_LABELS} && ({' || '.join(f'feature:{kind.lower()}' for kind in KINDS)})"
-_SPEC: Final = re.compile(r"ginkgo\.It\(")
+_SPEC: Final = re.compile(r"ginkgo\.(?:It|DescribeTable)\(")
 _TIMEOUT: Final = "3h"
 
 

@@ -42,7 +42,15 @@ RELEASES: Final = (
         arguments=("--kubeConfig", "kubeconfig", "--lock-namespace", "kube-system"),
         healthy_at="",
     ),
-)
+    Release(
+        "ray-operator",
+        ("RayCluster",),  # the other kinds ask a program in the head's pod, which no pod runs here
+        arguments=(
+            "--kubeconfig", "kubeconfig", "--enable-leader-election=false", "--metrics-addr", f"{_HOST}:0",
+            "--health-probe-bind-address", "{health}",
+        ),
+    ),
+)  # fmt: skip
 KINDS: Final = tuple(kind for release in RELEASES for kind in release.kinds)
 
 
