@@ -21,7 +21,7 @@ from accounts.redis_client import redis_client
 SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
 PUSH_TASK: Final = "clusters.tasks.push_cluster"
 RELEASE_TASK: Final = "clusters.tasks.release_pods"
-FORCED_DELETION_TASK: Final = "clusters.tasks.delete_lost_pods"
+FORCED_DELETION_TASK: Final = "clusters.tasks.force_deletion"
 _SCHEDULE_QUEUE: Final = "scheduler"
 _OWN_QUEUE: Final = "scheduler-"
 _PUSH_QUEUE: Final = "push"

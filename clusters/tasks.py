@@ -84,8 +84,8 @@ def release_pods(cluster: str, pods: list[tuple[str, str]]) -> None:
 
 
 @shared_task(name=FORCED_DELETION_TASK, ignore_result=True)
-def delete_pods_of_lost_nodes(cluster: str, pods: list[tuple[str, str]]) -> None:
-    """Delete these pods, which no kubelet ends, if Kueue's policy of failure recovery allows it."""
+def force_deletion(cluster: str, pods: list[tuple[str, str]]) -> None:
+    """Delete these pods, which no kubelet ends, where Kueue's gate FailureRecoveryPolicy is on."""
     found = Cluster.objects.filter(name=cluster).first()
     if found is None:
         return

@@ -1,22 +1,33 @@
-"""Which pods Kueue's gate FailureRecoveryPolicy deletes in the place of a kubelet that no longer answers."""
+"""The pods that Kueue's gate FailureRecoveryPolicy deletes in the place of a kubelet that no longer answers."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from clusters.client import JsonObject
+from clusters.jobs.framework.conditions import is_true
 from clusters.jobs.framework.manifest import annotations_of, is_being_deleted
 from queues.manifests.kueue_keys import SAFE_TO_DELETE
 from scheduling.model.times import parse_rfc3339
 
+CONDITION: Final = "KueueFailureRecovery"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 GRACE_SECONDS: Final = 60.0
 """Kueue's time from a pod's deletion timestamp to its forced deletion."""
 
 
-def wants_it(pod: JsonObject) -> bool:
-    """Return whether the pod is being deleted, and its annotation allows the deletion to be forced."""
-    return is_being_deleted(pod) and annotations_of(pod).get(SAFE_TO_DELETE) == "true"
+def asks_for_it(pod: JsonObject) -> bool:
+    """Return whether the pod is being deleted, its annotation allows the deletion to be forced, and it was not yet.
+
+    A pod that was deleted by force and is still there is kept by a finalizer.
+    """
+    is_forced = was_failed(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
+    return is_being_deleted(pod) and annotations_of(pod).get(SAFE_TO_DELETE) == "true" and not is_forced
+
+
+def was_failed(pod: JsonObject) -> bool:
+    """Return whether the policy set the pod to Failed."""
+    return is_true(pod, CONDITION)
 
 
 def is_overdue(pod: JsonObject, now: float) -> bool:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import cache, partial
 from typing import Final
 
 from accounts.kinds.feature_gates import FAILURE_RECOVERY, is_on
 from accounts.models import Cluster
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
-from clusters.jobs.forced_deletion import GRACE_SECONDS, UNREACHABLE, is_overdue, wants_it
+from clusters.jobs.forced_deletion import CONDITION, GRACE_SECONDS, UNREACHABLE, asks_for_it, is_overdue, was_failed
 from clusters.jobs.framework.manifest import dig, name_of, namespace_of
-from clusters.jobs.kinds.pod import is_terminated
 from clusters.push.event_recorder import EventRecorder, Regarding
+from clusters.push.failed_pods import fail_pod
 from queues.manifests.kueue_keys import SAFE_TO_DELETE
-from scheduling.model.times import rfc3339
 
 _log = logging.getLogger(__name__)
 
-_CONDITION: Final = "KueueFailureRecovery"
 _REASON: Final = "KueueForcefullyDeleted"
 
 
@@ -33,10 +32,13 @@ def delete_lost_pods(
     if cluster.is_mirrored or not is_on(cluster.configuration, FAILURE_RECOVERY):
         return 0
     deleted = 0
+    unreachable = cache(partial(_is_unreachable, client))
     for namespace, name in pods:
         try:
             pod = client.get(PODS, namespace, name)
-            if pod is not None and wants_it(pod) and is_overdue(pod, clock()) and _is_lost(pod, client):
+            if pod is None or not asks_for_it(pod) or not is_overdue(pod, clock()):
+                continue
+            if unreachable(dig(pod, "spec", "nodeName") or ""):
                 _delete(pod, client, datetime.fromtimestamp(clock(), UTC))
                 deleted += 1
         except ClusterUnreachable:
@@ -46,24 +48,21 @@ def delete_lost_pods(
     return deleted
 
 
-def _is_lost(pod: JsonObject, client: ClusterClient) -> bool:
-    node = client.get(NODES, "", dig(pod, "spec", "nodeName") or "")
+def _is_unreachable(client: ClusterClient, name: str) -> bool:
+    node = client.get(NODES, "", name) if name else None
     taints = (dig(node, "spec", "taints") if node is not None else None) or ()
     return any(taint.get("key") == UNREACHABLE for taint in taints)
 
 
 def _delete(pod: JsonObject, client: ClusterClient, now: datetime) -> None:
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    waited = timedelta(seconds=GRACE_SECONDS + (metadata.get("deletionGracePeriodSeconds") or 0))
-    message = (
-        f"Pod forcefully terminated after {waited.total_seconds():.0f}s grace period due to unreachable node "
-        f"`{pod['spec']['nodeName']}` (triggered by `{SAFE_TO_DELETE}` annotation)"
-    )
-    condition = {"type": _CONDITION, "status": "True", "reason": _REASON, "message": message}
-    conditions = [*(status.get("conditions") or ()), {**condition, "lastTransitionTime": rfc3339(now)}]
-    phase = status.get("phase") if is_terminated(pod) else "Failed"
-    patch = {"metadata": {"uid": metadata["uid"]}, "status": {"phase": phase, "conditions": conditions}}
-    client.patch(PODS, namespace_of(pod), name_of(pod), patch, subresource="status")
-    regarding = Regarding(PODS.api_version, PODS.kind, namespace_of(pod), name_of(pod), metadata["uid"])
-    EventRecorder(client).record(regarding, _REASON, message, now, warning=True)
+    metadata = pod["metadata"]
+    if not was_failed(pod):  # else an earlier request failed it and could not delete it
+        seconds = GRACE_SECONDS + (metadata.get("deletionGracePeriodSeconds") or 0)
+        message = (
+            f"Pod forcefully terminated after {seconds:.0f}s grace period due to unreachable node "
+            f"`{pod['spec']['nodeName']}` (triggered by `{SAFE_TO_DELETE}` annotation)"
+        )
+        fail_pod(client, pod, {"type": CONDITION, "reason": _REASON, "message": message}, now)
+        regarding = Regarding(PODS.api_version, PODS.kind, namespace_of(pod), name_of(pod), metadata["uid"])
+        EventRecorder(client).record(regarding, _REASON, message, now, warning=True)
     client.delete(PODS, namespace_of(pod), name_of(pod), uid=metadata["uid"], grace_seconds=0)

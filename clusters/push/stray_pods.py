@@ -23,8 +23,8 @@ from clusters.jobs.objects import (
 )
 from clusters.push.desired_state import FlavorNodes, admitted_workload, places_of, with_jobs
 from clusters.push.event_recorder import EventRecorder, Regarding
+from clusters.push.failed_pods import fail_pod
 from queues.models import Workload
-from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -78,15 +78,9 @@ def _is_stray(pod: JsonObject, pod_sets: Sequence[PodSetAdmission], failed_nodes
 
 
 def _fail(client: ClusterClient, pod: JsonObject, now: datetime) -> int:
-    metadata, status = pod["metadata"], pod.get("status") or {}
-    since = {"status": "True", "lastTransitionTime": rfc3339(now)}
-    condition = {"type": _CONDITION, "reason": _REASON, "message": _MESSAGE, **since}
-    patch = {
-        "metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
-        "status": {"phase": "Failed", "conditions": [*(status.get("conditions") or ()), condition]},
-    }
+    metadata = pod["metadata"]
     try:
-        client.patch(PODS, metadata["namespace"], metadata["name"], patch, subresource="status")
+        fail_pod(client, pod, {"type": _CONDITION, "reason": _REASON, "message": _MESSAGE}, now)
     except ClusterUnreachable:
         raise
     except ClusterError as error:  # it was bound meanwhile, or is gone

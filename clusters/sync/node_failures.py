@@ -17,7 +17,7 @@ from accounts.events import request_forced_deletion
 from accounts.kinds.feature_gates import FAILURE_RECOVERY, is_on
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
-from clusters.jobs.forced_deletion import UNREACHABLE, is_overdue, wants_it
+from clusters.jobs.forced_deletion import UNREACHABLE, asks_for_it, is_overdue
 from clusters.jobs.framework.manifest import dig, name_of, namespace_of
 from clusters.sync.present import present, uid_of
 from gpus.services import ObservedNode
@@ -172,8 +172,10 @@ class LostPodSync:
             self._ending.pop(uid, None)
             self._asked.discard(uid)
         for uid, pod in found.objects.items():
-            if wants_it(pod):
+            if asks_for_it(pod):
                 self._ending[uid] = pod
+            else:
+                self._ending.pop(uid, None)
 
     def tick(self, now: float) -> None:
         """Request the forced deletion of the pods that are due."""

@@ -82,16 +82,7 @@ class StoredCluster(ClusterClient):
         self.store.write(changed)
         return changed
 
-    def delete(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        *,
-        uid: str = "",
-        propagation: str = "Background",
-        grace_seconds: int | None = None,
-    ) -> bool:
+    def delete(self, kind: Kind, namespace: str, name: str, **_: Any) -> bool:
         found = self.store.get(kind.kind, namespace, name)
         if found is not None:
             self.store.delete(found, NOW)

@@ -73,6 +73,24 @@ def test_an_overdue_pod_of_an_unreachable_node_is_failed_and_deleted(system: Sys
     )
 
 
+def test_a_pod_that_a_finalizer_keeps_is_failed_once(system: System) -> None:
+    set_gate(system, on=True)
+    pod = lose_a_pod(system, SAFE)
+    key = ("team", pod["metadata"]["name"])
+    kept = {"metadata": {"finalizers": ["example.com/kept", "batch.kubernetes.io/job-tracking"]}}
+    system.client.patch(PODS, *key, kept)
+    system.advance(200)
+    assert delete_lost_pods(system.watched(), system.client, [key], system.now) == 1
+    for _ in range(2):
+        system.watcher.resync()
+        assert requested(system) == []
+        assert delete_lost_pods(system.watched(), system.client, [key], system.now) == 0
+    left = system.client.get(PODS, *key)
+    assert left is not None
+    conditions = [each["type"] for each in left["status"]["conditions"]]
+    assert (left["status"]["phase"], conditions.count("KueueFailureRecovery")) == ("Failed", 1)
+
+
 def test_a_lost_request_is_made_again_with_the_next_list(system: System) -> None:
     set_gate(system, on=True)
     pod = lose_a_pod(system, SAFE)

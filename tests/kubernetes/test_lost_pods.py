@@ -1,0 +1,43 @@
+"""With the rights of its own account, the push deletes a pod of an unreachable node in the place of its kubelet."""
+
+from __future__ import annotations
+
+import time
+
+from clusters.client import EVENTS, NODES, PODS
+from clusters.push.lost_pods import delete_lost_pods
+from tests.clusters.system import gpu_job
+from tests.kubernetes.system import System
+
+_UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+
+
+def test_a_pod_of_an_unreachable_node_is_failed_told_of_and_deleted(system: System) -> None:
+    system.cluster.configuration = {"featureGates": {"FailureRecoveryPolicy": True}}
+    system.cluster.save()
+    manifest = gpu_job("train", run_seconds=3600)
+    safe = {"kueue.x-k8s.io/safe-to-forcefully-delete": "true"}
+    manifest["spec"]["template"]["metadata"]["annotations"] |= safe
+    system.submit(manifest)
+    system.until("its pod runs", lambda: system.phases("train") == ["Running"])
+    (pod,) = system.pods("train")
+    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+    finalizers = [*pod["metadata"]["finalizers"], "example.com/kept"]  # else kwok's kubelet is done before
+    system.admin.patch(PODS, "team", name, {"metadata": {"finalizers": finalizers}})
+    system.admin.delete(PODS, "team", name)
+
+    def is_deleted() -> bool:
+        # The node controller takes the taint away every few seconds, since the node is ready.
+        system.admin.patch(NODES, "", node, {"spec": {"taints": [_UNREACHABLE]}})
+        return delete_lost_pods(system.cluster, system.client, [("team", name)], lambda: time.time() + 120) == 1
+
+    system.until("it is deleted by force", is_deleted)
+    left = system.admin.get(PODS, "team", name)
+    assert left is not None
+    assert left["status"]["phase"] == "Failed"
+    assert left["metadata"]["deletionGracePeriodSeconds"] == 0
+    conditions = [each["type"] for each in left["status"]["conditions"]]
+    assert conditions.count("KueueFailureRecovery") == 1
+    assert delete_lost_pods(system.cluster, system.client, [("team", name)], lambda: time.time() + 120) == 0
+    events = [each for each in system.admin.list(EVENTS, "team").items if each["reason"] == "KueueForcefullyDeleted"]
+    assert [each["involvedObject"]["name"] for each in events] == [name]
