@@ -1,7 +1,7 @@
 """Housekeeping tasks that are sent only while there are rows for them to work on.
 
-The leader sends them, with its ticks: as messages from beat, sent whether there was work or not, they cost an
-installation at rest more than the rest.
+Beat sends them, and asks the database before: messages that are sent whether there is work or not cost an installation
+at rest more than the rest. The leader does not send them, since one of them tells users that it is silent.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def request_forced_deletion(cluster: str, pods: Sequence[tuple[str, str]]) -> No
 
 
 def request_chore(task: str, seconds: float) -> None:
-    """Have a push worker run a housekeeping task within these seconds, once if several leaders ask. Never raises."""
+    """Have a push worker run a housekeeping task within these seconds, once if several ask. Never raises."""
     _broker.send_once(task, _PUSH_QUEUE, _key(task, ""), {}, seconds)
 
 

@@ -1,5 +1,6 @@
 """The Celery app. One worker of the queue `scheduler` decides; workers of the queue `push` do everything else."""
 
+import logging
 import os
 import time
 import warnings
@@ -8,11 +9,12 @@ from typing import Any
 from celery import Celery, bootsteps
 from celery.beat import Scheduler
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import celeryd_init, task_postrun, task_prerun
-from django.db import close_old_connections
+from celery.signals import beat_init, celeryd_init, task_postrun, task_prerun
+from django.db import DatabaseError, close_old_connections
 from kombu.transport import TRANSPORT_ALIASES
 
-from accounts.events import scheduled_cluster
+from accounts.chores import CHORE_SECONDS, Chores
+from accounts.events import request_chore, scheduled_cluster
 from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
@@ -22,6 +24,8 @@ TRANSPORT_ALIASES.update(redis="kueueweb.broker:Transport", rediss="kueueweb.bro
 
 # Tasks that run while the connection is lost continue on purpose.
 warnings.simplefilter("ignore", CPendingDeprecationWarning)
+
+_log = logging.getLogger(__name__)
 
 app = Celery("kueueweb", amqp="kueueweb.broker:AMQP")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -56,8 +60,9 @@ app.steps["worker"].add(Heartbeat)
 
 
 @celeryd_init.connect
+@beat_init.connect
 def wait_for_tables(**_: Any) -> None:
-    """A worker that starts before `manage.py migrate` waits for it."""
+    """A worker that starts before `manage.py migrate` waits for it, and so does beat."""
     from accounts.migrated import wait_until_migrated  # models are not loaded when this module is
 
     wait_until_migrated()
@@ -72,9 +77,13 @@ def keep_good_connections(sender: Any, **_: Any) -> None:
 
 
 class BeatScheduler(Scheduler):
-    """The table of the settings is the schedule: beat needs no file to remember it."""
+    """The table of the settings is the schedule: beat needs no file to remember it. It also sends the chores."""
 
     _beat_at = float("-inf")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._chores = Chores()
 
     def tick(self, *args: Any, **options: Any) -> Any:
         """Send what is due; how long to sleep. Tasks that were sent by a clock that was ahead are due by the present
@@ -86,4 +95,16 @@ class BeatScheduler(Scheduler):
         ahead = [entry for entry in self.schedule.values() if (entry.last_run_at or now) > now]
         for entry in ahead:
             entry.last_run_at, self._heap = now, None
-        return super().tick(*args, **options)
+        close_old_connections()
+        self.keep_house()
+        return min(CHORE_SECONDS, super().tick(*args, **options))
+
+    def keep_house(self) -> None:
+        """Have the push workers run the chores that are due."""
+        try:
+            chores = self._chores.due()
+        except DatabaseError as error:
+            _log.warning("No housekeeping is sent, the next turn of beat will do: %s", error)
+            return
+        for task, seconds in chores.items():
+            request_chore(task, seconds)

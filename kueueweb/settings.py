@@ -224,7 +224,7 @@ CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
 # Clusters that workers of the queue `scheduler-NAME` schedule. Workers of `scheduler` schedule all others.
 OWN_SCHEDULERS = env.words("OWN_SCHEDULERS")
 CELERY_BEAT_SCHEDULER = "kueueweb.celery:BeatScheduler"
-# What has work only where it is configured is not here: the leader sends it (`accounts.chores`).
+# What has work only where it is configured is not here: beat sends it while it has (`accounts.chores`).
 CELERY_BEAT_SCHEDULE = {
     "push-cluster": {
         "task": "clusters.tasks.push_cluster",

@@ -18,8 +18,8 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from accounts.alone import Work, alone, one_of
-from accounts.chores import Chores, runs_while
-from accounts.events import SCHEDULE_TASK, request_chore, scheduled_cluster, wake_scheduler, wake_taken
+from accounts.chores import runs_while
+from accounts.events import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from accounts.heartbeat import note_progress, touch_file
 from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
@@ -44,7 +44,6 @@ TICK_SECONDS: Final = 1.0
 _CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
-_chores = Chores()
 
 
 @celeryd_after_setup.connect
@@ -74,13 +73,9 @@ def tick_while_leading(sender: Any, **_: Any) -> None:
 
 
 def tick() -> None:
-    """Run the timers of all clusters that this process leads, find what a lost wake-up left behind, and keep house."""
+    """Run the timers of all clusters that this process leads, and find what a lost wake-up left behind."""
     close_old_connections()
     run_cycles()
-    try:
-        keep_house(_chores)
-    except DatabaseError as error:
-        _log.warning("No housekeeping is sent, the next tick will do: %s", error)
 
 
 @worker_shutdown.connect
@@ -143,12 +138,6 @@ def _calm_the_collector() -> None:
 
 
 _schedulings = Schedulings(_start)
-
-
-def keep_house(chores: Chores) -> None:
-    """Send the housekeeping tasks that have work."""
-    for task, seconds in chores.due().items():
-        request_chore(task, seconds)
 
 
 runs_while(

@@ -9,13 +9,18 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
+import orjson
 import pytest
 from celery.signals import task_postrun, task_prerun
 from django.conf import settings
 from django.db import OperationalError, connection
 from redis import Redis
 
+from accounts.chores import CHORE_SECONDS
 from kueueweb.celery import BeatScheduler, app
+from notifications.models import Event, NotificationRule
+from tests.factories import START, make_cluster
+from tests.users import make_user
 
 
 @pytest.fixture
@@ -60,6 +65,7 @@ def test_a_task_after_a_lost_session_has_a_new_one(run_task: Callable[[Callable[
     assert run_task(session) != before
 
 
+@pytest.mark.django_db(transaction=True)
 def test_beat_sends_its_ticks_after_the_clock_was_set_back() -> None:
     """It waited until the clock was where it had been: for an hour, no timer ran and no sweep."""
     beat: Any = BeatScheduler(app=app, lazy=True)
@@ -86,6 +92,7 @@ def commands(live_services: None) -> Iterator[Callable[[], Counter[str]]]:
         yield taken
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_turns_of_beat_between_two_heartbeats_say_nothing(commands: Callable[[], Counter[str]]) -> None:
     beat: Any = BeatScheduler(app=app, lazy=True)
     beat.setup_schedule()
@@ -94,6 +101,23 @@ def test_the_turns_of_beat_between_two_heartbeats_say_nothing(commands: Callable
     for _ in range(10):
         beat.tick()
     assert commands()["hset"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_beat_has_users_told_of_a_scheduler_that_is_silent(live_services: None) -> None:
+    """No scheduler runs here: one that is dead could not send it."""
+    rule = {"cluster": make_cluster(), "user": make_user("alice"), "event": Event.SCHEDULER_SILENT}
+    NotificationRule.objects.create(**rule, created_at=START)
+    app.loader.import_default_modules()
+    beat: Any = BeatScheduler(app=app, lazy=True)
+    beat.setup_schedule()
+    for entry in beat.schedule.values():
+        entry.last_run_at = app.now()
+    with Redis.from_url(settings.REDIS_URL) as redis:
+        redis.delete("kueueweb:celery:push")
+        assert beat.tick() <= CHORE_SECONDS
+        sent = [orjson.loads(message)["headers"]["task"] for message in redis.lrange("kueueweb:celery:push", 0, -1)]
+    assert "notifications.tasks.notify" in sent
 
 
 def test_a_worker_asks_redis_for_messages_less_often_than_it_gives_a_silent_one_up() -> None:

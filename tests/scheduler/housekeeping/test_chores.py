@@ -1,4 +1,4 @@
-"""The leader sends housekeeping to the push workers only while there is work for it."""
+"""Beat sends housekeeping to the push workers only while there is work for it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from redis import Redis
 from accounts.chores import CHORE_SECONDS, Chores
 from accounts.models import AuditVerb, Cluster
 from accounts.services.audit import record, write_unsent
-from kueueweb.celery import app
+from kueueweb.celery import BeatScheduler, app
 from notifications.models import NotificationRule
 from queues.models import AdmissionCheck, ClusterQueue, MultiKueueCluster
-from scheduler.tasks import keep_house
 from tests.factories import START, make_cluster, make_cluster_queue
 from tests.users import make_user
 
@@ -81,12 +80,12 @@ def test_a_task_is_due_while_it_has_work(cluster: Cluster, make: Callable[[Clust
 def test_at_rest_one_query_and_no_message(cluster: Cluster, live_services: None) -> None:
     with Redis.from_url(settings.REDIS_URL) as redis, CaptureQueriesContext(connection) as queries:
         before = redis.llen(QUEUE)
-        keep_house(Chores())
+        BeatScheduler(app=app, lazy=True).keep_house()
         assert (len(queries), redis.llen(QUEUE)) == (1, before)
         check("kueueweb.io/webhook")(cluster)
         write_unsent()
-        for _ in range(2):  # as two leaders do
-            keep_house(Chores())
+        for _ in range(2):  # as two beats do
+            BeatScheduler(app=app, lazy=True).keep_house()
         assert redis.llen(QUEUE) == before + 1
         redis.ltrim(QUEUE, 1, -1)
 
