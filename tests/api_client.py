@@ -28,7 +28,7 @@ def schema() -> dict[str, Any]:
 
 
 def answer_of(operation: dict[str, Any], code: int) -> dict[str, Any] | None:
-    """What the document says of an operation's answer with that status."""
+    """Return the description of an operation's answer with that status; None where the document has none."""
     answer: dict[str, Any] | None = operation["responses"].get(str(code))
     if answer is None or "$ref" not in answer:
         return answer

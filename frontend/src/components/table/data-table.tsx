@@ -165,7 +165,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     overscan: 8,
     initialRect: { width: 1000, height: 800 },
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows of another height are laid out anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the table measures its rows again when their height changes
   useEffect(() => virtual.measure(), [rowHeight]);
   const shown = virtual.getVirtualItems();
   const first = shown[0]?.index ?? 0;

@@ -118,7 +118,7 @@ function useQuestion(target: CordonTarget, name: string) {
   return { allowed: isClusterAdmin(session) && !isMirrored(session, cluster), ask, question };
 }
 
-/** The workloads with pods or devices there: those that a drain stops, and those that continue. */
+/** Lists the workloads that a drain of the node stops, and the workloads on the node that continue. */
 function Holders({ target, drains }: { target: CordonTarget; drains: boolean }) {
   const cluster = useCluster();
   const devices = useLive((live) => live.data?.devices);

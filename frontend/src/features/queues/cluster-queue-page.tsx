@@ -21,7 +21,7 @@ import { type EditQuota, Quotas } from "./quotas";
 
 export interface ClusterQueuePageProps {
   name: string;
-  /** Its workloads: those that wait, then those with quota. */
+  /** The waiting workloads, then the workloads with quota. */
   workloads: ReactNode;
   /** The charts of the queue. */
   history: ReactNode;

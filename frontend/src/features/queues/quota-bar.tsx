@@ -1,6 +1,7 @@
 /** One quota: what is used of the nominal amount, what is borrowed on top, and what others may still take of it. */
 import { t } from "@lingui/core/macro";
 import { Tooltip } from "@mantine/core";
+import type { ReactElement } from "react";
 import type { LiveQuota } from "@/api/types";
 import { Meter } from "@/components/figures/meter";
 import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
@@ -28,9 +29,8 @@ export function QuotaBar({ quota, height = 8 }: { quota: LiveQuota; height?: num
   );
 }
 
-/** The bar with its names and numbers, for lists. */
-export function QuotaCell({ quota }: { quota: LiveQuota }) {
-  const { flavor, resource, nominal, used, borrowed } = quota;
+/** Explains the quota that its child draws. */
+export function QuotaTooltip({ quota, children }: { quota: LiveQuota; children: ReactElement }) {
   return (
     <Tooltip
       label={describeQuota(quota)}
@@ -39,6 +39,16 @@ export function QuotaCell({ quota }: { quota: LiveQuota }) {
       openDelay={300}
       style={{ whiteSpace: "pre-line" }}
     >
+      {children}
+    </Tooltip>
+  );
+}
+
+/** The bar with its names and numbers, for lists. */
+export function QuotaCell({ quota }: { quota: LiveQuota }) {
+  const { flavor, resource, nominal, used, borrowed } = quota;
+  return (
+    <QuotaTooltip quota={quota}>
       <div className={classes.quota}>
         <QuotaLine
           name={resource.split("/").at(-1) ?? resource}
@@ -51,7 +61,7 @@ export function QuotaCell({ quota }: { quota: LiveQuota }) {
           value={borrowed > 0 ? t`+${formatAmountShort(resource, borrowed)} borrowed` : ""}
         />
       </div>
-    </Tooltip>
+    </QuotaTooltip>
   );
 }
 

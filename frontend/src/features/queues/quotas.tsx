@@ -1,7 +1,7 @@
 /** The quotas of a ClusterQueue, the fullest first, each with the way to change it. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Text, Tooltip } from "@mantine/core";
+import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ClusterQueue, LiveClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
@@ -9,8 +9,8 @@ import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
 import classes from "./queues.module.css";
-import { describeQuota, following, formatWeightedShare, sortQuotas } from "./quota";
-import { QuotaBar } from "./quota-bar";
+import { following, formatWeightedShare, sortQuotas } from "./quota";
+import { QuotaBar, QuotaTooltip } from "./quota-bar";
 
 /** The button by which the quota of a resource in a flavor is changed; nothing for a reader who may not. */
 export type EditQuota = (flavor: string, resource: string) => ReactNode;
@@ -83,17 +83,11 @@ function QuotaRow({ quota, notes, edit }: QuotaRowProps) {
         </span>
         {edit}
       </div>
-      <Tooltip
-        label={describeQuota(quota)}
-        multiline
-        maw={320}
-        openDelay={300}
-        style={{ whiteSpace: "pre-line" }}
-      >
+      <QuotaTooltip quota={quota}>
         <div data-live>
           <QuotaBar quota={quota} />
         </div>
-      </Tooltip>
+      </QuotaTooltip>
       {(borrowed > 0 || notes.length > 0) && (
         <div className={classes.quotaNotes}>
           {borrowed > 0 && (

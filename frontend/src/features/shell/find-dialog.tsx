@@ -28,7 +28,7 @@ export function FindDialog({ session, pages, onClose }: FindDialogProps) {
   const router = useRouter();
   const { selectFirstOption } = combobox;
   const shown = entries.map(({ id }) => id).join("\n");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is found anew begins with its first entry
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new list of entries begins with its first one selected
   useEffect(() => {
     selectFirstOption();
   }, [shown]);

@@ -5,7 +5,7 @@ import { pagesOf } from "./pages";
 
 const session = (admin: boolean) => ({ user: { is_cluster_admin: admin }, roles: [] }) as unknown as Session;
 
-test("each page has a key of its own, and readers find those that they may open", () => {
+test("each page has a key of its own, and readers find only pages that they may open", () => {
   const all = pagesOf(session(true), true);
   expect(new Set(all.map(({ key }) => key)).size).toBe(all.length);
   const found = pageEntries(pagesOf(session(false), false)).map(({ label }) => label);

@@ -1,4 +1,4 @@
-/** What Ctrl-K finds: the names that are here already, and those that the server searches. */
+/** Finds pages, queues and actions among the names that the page has, and all other names by asking the server. */
 import { t } from "@lingui/core/macro";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answer, api } from "@/api/client";
