@@ -1,4 +1,4 @@
-"""Deletes pods that no kubelet ends because their node is unreachable (Kueue's gate FailureRecoveryPolicy)."""
+"""Deletes pods that no kubelet ends: their node is unreachable (Kueue's gate FailureRecoveryPolicy), or gone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from accounts.kinds.feature_gates import FAILURE_RECOVERY, is_on
 from accounts.models import Cluster
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from clusters.jobs.forced_deletion import CONDITION, GRACE_SECONDS, UNREACHABLE, asks_for_it, is_overdue, was_failed
-from clusters.jobs.framework.manifest import dig, name_of, namespace_of
+from clusters.jobs.framework.manifest import dig, is_being_deleted, name_of, namespace_of
 from clusters.push.event_recorder import EventRecorder, Regarding
 from clusters.push.failed_pods import fail_pod
+from gpus.models import Node
 from queues.manifests.kueue_keys import SAFE_TO_DELETE
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,21 @@ def delete_lost_pods(
         except ClusterError as error:
             _log.warning("Pod %s/%s of an unreachable node stays for now: %s", namespace, name, error)
     return deleted
+
+
+def delete_pods_of_gone_nodes(cluster: Cluster, client: ClusterClient, pods: Iterable[JsonObject]) -> set[str]:
+    """Delete for good the pods that are being deleted and whose node has left the cluster; the uids of those pods.
+
+    No kubelet says that they ended. Kubernetes' own collector of such pods takes a minute. Raises ClusterError.
+    """
+    ending = [pod for pod in pods if is_being_deleted(pod) and dig(pod, "spec", "nodeName")]
+    names = {pod["spec"]["nodeName"] for pod in ending}
+    ready = Node.objects.filter(cluster=cluster, name__in=names, ready=True).values_list("name", flat=True)
+    gone = {name for name in names.difference(ready if names else ()) if client.get(NODES, "", name) is None}
+    lost = [pod for pod in ending if pod["spec"]["nodeName"] in gone]
+    for pod in lost:
+        client.delete(PODS, namespace_of(pod), name_of(pod), uid=pod["metadata"]["uid"], grace_seconds=0)
+    return {pod["metadata"]["uid"] for pod in lost}
 
 
 def _is_unreachable(client: ClusterClient, name: str) -> bool:

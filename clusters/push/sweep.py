@@ -75,6 +75,7 @@ from clusters.push.jobs.pushed_objects import PushedObjects, is_job_of
 from clusters.push.jobs.suspendable_jobs import NotYet, SuspendableJobs
 from clusters.push.kueue_objects.serving import serve
 from clusters.push.kueues_lease import keeps_kueue_waiting
+from clusters.push.lost_pods import delete_pods_of_gone_nodes
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.stray_pods import fail_stray_pods
 from clusters.push.sweep_lock import sweep_lock
@@ -534,13 +535,16 @@ class _Sweep:
             pods_stopped_at__isnull=True,
             pushed_sequence__gte=F("push_sequence"),
         ).exclude(status=WorkloadStatus.FINISHED)
-        # A pod without a node runs nowhere, so it holds nothing.
-        placed = [pod for pod in pods if pod["spec"].get("nodeName")]
+        evicted = {str(row.uid): row for row in with_jobs(stopping).order_by("pk")}
+        left = [pod for pod in pods if uid_label(pod, WORKLOAD_UID_LABEL) in evicted]
+        lost = delete_pods_of_gone_nodes(self._cluster, self._client, left)
+        # A pod without a node runs nowhere, so it holds nothing, and neither does one whose node is gone.
+        placed = [pod for pod in left if pod["spec"].get("nodeName") and pod["metadata"]["uid"] not in lost]
         alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in placed if not is_kept_ended(pod)}
         rows = [
             row
-            for row in with_jobs(stopping).order_by("pk")
-            if str(row.uid) not in alive and not row.multikueue.get("cluster") and self._makes_no_more(row)
+            for uid, row in evicted.items()
+            if uid not in alive and not row.multikueue.get("cluster") and self._makes_no_more(row)
         ]
         gone = {str(row.uid) for row in rows}
         for pod in pods:
