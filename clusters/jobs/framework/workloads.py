@@ -34,6 +34,14 @@ def name_for(owner: Mapping[str, Any], extra: str = "", name: str = "") -> str:
     return workload_name(owner["kind"], group, name or name_of(owner), uid_of(owner), extra)
 
 
+def name_for_set(owner: Mapping[str, Any], name: str = "") -> str:
+    """The name of a workload of a StatefulSet or LeaderWorkerSet: in a worker cluster of MultiKueue the manager's."""
+    origin = annotations_of(owner).get(keys.MULTIKUEUE_ORIGIN_UID)
+    if origin is None or keys.MULTIKUEUE_ORIGIN not in labels_of(owner):
+        return name_for(owner, name=name)
+    return workload_name(owner["kind"], group_of(owner["apiVersion"]), name or name_of(owner), origin)
+
+
 def new_workload(
     name: str, owner: JsonObject, pod_sets: Sequence[JsonObject], label_keys: Iterable[str] = ()
 ) -> JsonObject:

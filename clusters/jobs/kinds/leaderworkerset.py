@@ -29,7 +29,7 @@ from clusters.jobs.framework.manifest import (
 from clusters.jobs.framework.pod_sets import MAIN
 from clusters.jobs.framework.store import ObjectStore, by_name
 from clusters.jobs.framework.topology import PodLabels
-from clusters.jobs.framework.workloads import follow_gates, name_for, priority_of, set_priority, update_priorities
+from clusters.jobs.framework.workloads import follow_gates, name_for_set, priority_of, set_priority, update_priorities
 from clusters.jobs.kinds.pod import is_gated, is_terminated
 from clusters.jobs.kinds.pod_group import group_workload
 from clusters.jobs.kinds.statefulset import name_owner
@@ -212,7 +212,7 @@ def _groups(job: JsonObject) -> int:
 
 
 def _workload_name(job: JsonObject, index: str) -> str:
-    return name_for(job, name=f"{name_of(job)}-{index}")
+    return name_for_set(job, name=f"{name_of(job)}-{index}")
 
 
 def _check_same_template(path: str, old: Any, new: Any) -> FieldErrors:

@@ -36,7 +36,7 @@ from clusters.jobs.framework.manifest import (
 from clusters.jobs.framework.pod_sets import MAIN, make_pod_set
 from clusters.jobs.framework.store import Objects, ObjectStore
 from clusters.jobs.framework.topology import PodLabels
-from clusters.jobs.framework.workloads import follow_gates, name_for, priority_of, set_priority
+from clusters.jobs.framework.workloads import follow_gates, name_for, name_for_set, priority_of, set_priority
 from clusters.jobs.kinds.pod import group_name_of, is_terminated
 from clusters.jobs.kinds.pod_group import group_workload
 from queues.manifests import kueue_keys as keys
@@ -151,7 +151,7 @@ class StatefulSet(ServingKind):
         if not managed or _replicas(job) <= 0 or MULTIKUEUE_ORIGIN in labels_of(job):
             return
         pod_sets = self.pod_sets(job, context)
-        workload = group_workload(name_for(job), job, pod_sets)
+        workload = group_workload(name_for_set(job), job, pod_sets)
         set_label(workload, keys.JOB_UID, uid_of(job))
         name_owner(workload, job, self.full_name)
         add_owner(workload, job)
@@ -182,7 +182,7 @@ def _replicas(job: JsonObject) -> int:
 
 def find_workload(job: JsonObject, objects: Objects) -> tuple[str, JsonObject | None]:
     """The workload of a StatefulSet and its name, which older versions made without the uid."""
-    name = name_for(job)
+    name = name_for_set(job)
     workload = objects.get("Workload", namespace_of(job), name)
     if workload is None:
         older = name_for({**job, "metadata": {**job["metadata"], "uid": ""}})

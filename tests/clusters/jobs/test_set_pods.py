@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy as copying
+
 from clusters.client import JsonObject
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.leaderworkerset import LeaderWorkerSet
@@ -22,6 +24,37 @@ def test_pods_are_marked_though_no_workload_can_be_made_for_other_groups() -> No
     job = leader_worker_set(1000)
     job["metadata"] |= {"namespace": "team", "uid": "8a532403-a76a-4ada-a56e-d900841158d8"}
     job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "gone"
+    store = store_of(job)
+    LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
+    marked = store.get("Pod", "team", "llm-0")
+    assert marked is not None
+    assert group_name_of(marked).startswith("leaderworkerset-llm-0-")
+    assert store.list("Workload") == []
+
+
+def test_pods_of_a_managers_set_join_the_workload_that_the_manager_made() -> None:
+    """A worker cluster of MultiKueue gives the set another uid than the one that the workload is named after."""
+    there = leader_worker_set(1)
+    there["metadata"] |= {"namespace": "team", "uid": "8a532403-a76a-4ada-a56e-d900841158d8"}
+    copy = copying.deepcopy(there)
+    copy["metadata"] |= {"uid": "0c1f3a86-3a4f-4f0e-8d0e-2d8f0e6b7a11"}
+    copy["metadata"]["annotations"] = {"kueue.x-k8s.io/multikueue-origin-uid": there["metadata"]["uid"]}
+    names = {group_of_pod(there), group_of_pod(copy)}
+    assert len(names) == 2
+    copy["metadata"]["labels"]["kueue.x-k8s.io/multikueue-origin"] = "multikueue"
+    assert group_of_pod(copy) == group_of_pod(there)
+
+
+def group_of_pod(job: JsonObject) -> str:
+    store = store_of(job)
+    LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
+    marked = store.get("Pod", "team", "llm-0")
+    assert marked is not None
+    return group_name_of(marked)
+
+
+def store_of(job: JsonObject) -> ObjectStore:
+    """The job with a StatefulSet and a pod of its first group."""
     owner = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -32,9 +65,4 @@ def test_pods_are_marked_though_no_workload_can_be_made_for_other_groups() -> No
     pod = set_object("Pod", "llm-0") | {"apiVersion": "v1", "spec": {}, "status": {}}
     pod["metadata"] |= {"ownerReferences": [owner]}
     pod["metadata"]["labels"] |= {"leaderworkerset.sigs.k8s.io/group-index": "0"}
-    store = ObjectStore([job, set_object("StatefulSet", "llm"), pod])
-    LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
-    marked = store.get("Pod", "team", "llm-0")
-    assert marked is not None
-    assert group_name_of(marked).startswith("leaderworkerset-llm-0-")
-    assert store.list("Workload") == []
+    return ObjectStore([copying.deepcopy(job), set_object("StatefulSet", "llm"), pod])
