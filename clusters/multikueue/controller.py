@@ -198,7 +198,8 @@ class _Pass:
             if name in verdict.create:
                 task.create = partial(self._made, case)
             if name in verdict.change:
-                task.change = {"spec": {"priority": case.workload.priority}}
+                spec = case.manifest()["spec"]
+                task.change = {key: spec.get(key) for key in ("priority", "priorityClassRef")}
             if name == verdict.run:
                 task.run, task.makes = self._jobs_of(case), verdict.finish is None
             tasks[reached[name]].append(task)

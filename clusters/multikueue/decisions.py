@@ -141,7 +141,7 @@ def _run(verdict: Verdict, winner: str, local: Local, workers: Workers) -> Verdi
     verdict.change &= {winner}
     verdict.dispatch = replace(verdict.dispatch, nominated=(), round_at=None, cluster=winner, lost_since=None)
     if local.state in (AdmissionCheckStatus.PENDING, AdmissionCheckStatus.READY):
-        verdict.answer = Answer(AdmissionCheckStatus.READY, f'The workload got reservation on "{winner}"')
+        verdict.answer = Answer(AdmissionCheckStatus.READY, f'The workload was admitted on "{winner}"')
     return verdict
 
 

@@ -21,6 +21,7 @@ from clusters.multikueue.local_jobs import Alike
 from clusters.multikueue.worker_copies import Copy, is_ours
 from clusters.served.contents import FINALIZER
 from clusters.served.kueue_kinds import KUEUE_KINDS
+from clusters.served.workload_specs import spec_in
 from queues.manifests.kueue_keys import MULTIKUEUE_ORIGIN
 from queues.manifests.pod_group import POD_GROUP
 
@@ -43,7 +44,7 @@ _Jobs = dict[str, dict[tuple[str, str], JsonObject]]
 class Task:
     """The steps for one workload in a worker, and their results.
 
-    * create, change: the copy that is made, or the patch of its spec.
+    * create, change: the copy that is made, or the fields of its spec, as v1beta2 has them, that it gets.
     * remove: the copy that is deleted, with its job unless `keep_job`.
     * run: the jobs that are made unless they are there, or, without `makes`, are only read; found: those there.
     """
@@ -128,7 +129,7 @@ class Worker:
         if task.create is not None:
             self._create(resource, task)
         if task.change is not None:
-            self._client.patch(resource, namespace, name, task.change)
+            self._client.patch(resource, namespace, name, {"spec": spec_in(task.change, resource.api_version)})
         for kind, manifest in task.run:
             job = self._job(kind, manifest, jobs, make=task.makes)
             if job is not None:

@@ -181,7 +181,8 @@ def _assignment(pod_set: PodSet) -> dict[str, Any]:
     assigned = read_topology_assignment(pod_set.topology_assignment)
     if assigned is not None:
         found["topologyAssignment"] = encode(assigned)
-    return found
+    delayed = (pod_set.topology_assignment or {}).get("delayed")
+    return {**found, "delayedTopologyRequest": delayed} if delayed else found
 
 
 def _rows(cluster: Cluster, submissions: Sequence[Submitted[WorkloadSpec]]) -> dict[str, Workload]:

@@ -169,7 +169,7 @@ def test_a_worker_that_is_killed_hands_over_and_is_cleaned_when_it_is_back(fleet
     west.admit()
     fleet.until("its job is in the first that admits", lambda: west.jobs() == ["train"])
     fleet.until("the other is told", lambda: fleet.with_copy() == {"west"})
-    assert fleet.check == ("Ready", 'The workload got reservation on "west"')
+    assert fleet.check == ("Ready", 'The workload was admitted on "west"')
     assert "managedBy" not in west.job()["spec"]
     west.start_job()
     fleet.until("its job's status is here", lambda: fleet.system.job("train").get("status", {}).get("active") == 1)

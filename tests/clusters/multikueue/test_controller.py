@@ -16,6 +16,7 @@ from clusters.multikueue.status import check_statuses
 from clusters.multikueue.workers import Task, Worker
 from clusters.simulated.api.resources import BY_KIND, crd_of
 from queues.models import AdmissionCheck, Job, MultiKueueCluster, MultiKueueConfig, Workload, WorkloadEvent
+from queues.services.workload_objects import workload_manifest
 from queues.services.workloads import cancel, hold
 from tests.clusters.multikueue.workers import CRDS, JOBS, Manager, manager_of
 from tests.clusters.operated_jobs import operated_job
@@ -42,7 +43,7 @@ def running(manager: Manager, name: str = "west") -> None:
     manager.turn(2)
     manager.admit(name)
     manager.turn(3)
-    assert (manager.row.status, manager.check) == ("Admitted", ("Ready", f'The workload got reservation on "{name}"'))
+    assert (manager.row.status, manager.check) == ("Admitted", ("Ready", f'The workload was admitted on "{name}"'))
     assert (manager.with_copy(), manager.with_job()) == ({name}, {name})
 
 
@@ -61,7 +62,7 @@ def test_a_worker_that_is_lost_hands_over_and_is_cleaned_when_it_is_back(manager
     assert MultiKueueCluster.objects.get(name="west").conditions[0]["reason"] == "ClientConnectionFailed"
     manager.admit("east")
     manager.turn(3)
-    assert manager.check == ("Ready", 'The workload got reservation on "east"')
+    assert manager.check == ("Ready", 'The workload was admitted on "east"')
     manager.revive("west")
     assert manager.with_job() == {"east", "west"}, "what is left there"
     manager.seconds += 400
@@ -77,7 +78,7 @@ def test_a_worker_that_does_not_answer_slows_no_other(manager: Manager) -> None:
     assert manager.with_copy() == {"west", "north"}
     manager.admit("west")
     manager.turn(2)
-    assert manager.check == ("Ready", 'The workload got reservation on "west"')
+    assert manager.check == ("Ready", 'The workload was admitted on "west"')
     manager.revive("east")
     manager.seconds += 30
     manager.turn(2)
@@ -114,9 +115,13 @@ def test_copies_say_what_the_workload_says_in_each_version(manager: Manager) -> 
         assert copy["spec"]["queueName"] == "queue"
         assert copy["spec"]["podSets"][0]["count"] == 1
     assert manager.workers["north"].copies()[0]["apiVersion"] == V1BETA1
-    Workload.objects.filter(pk=row.pk).update(priority=7)
+    chosen = {"priority": 7, "priority_class_name": "high", "priority_class_kind": "WorkloadPriorityClass"}
+    Workload.objects.filter(pk=row.pk).update(**chosen)
     manager.turn()
-    assert [manager.workers[name].copies()[0]["spec"]["priority"] for name in ("east", "west", "north")] == [7, 7, 7]
+    specs = [manager.workers[name].copies()[0]["spec"] for name in ("east", "west", "north")]
+    assert [spec["priority"] for spec in specs] == [7, 7, 7]
+    assert [spec["priorityClassRef"]["name"] for spec in specs[:2]] == ["high", "high"]
+    assert specs[2]["priorityClassName"] == "high"
 
 
 def test_what_is_preempted_in_its_worker_starts_over_elsewhere(manager: Manager) -> None:
@@ -243,7 +248,7 @@ def test_a_job_set_runs_in_its_worker_and_shows_that_here(manager: Manager) -> N
     manager.turn(2)
     manager.admit("west")
     manager.turn(3)
-    assert manager.check == ("Ready", 'The workload got reservation on "west"')
+    assert manager.check == ("Ready", 'The workload was admitted on "west"')
     assert manager.with_copy() == {"west"}
     west = manager.workers["west"].client
     there = west.get(resource, "team", "train")
@@ -399,3 +404,5 @@ def test_a_manager_with_devices_places_nothing_itself(manager: Manager) -> None:
     manager.turn(4)
     assert (manager.row.status, manager.row.pod_sets.get().nodes) == ("Admitted", [])
     assert manager.row.pod_sets.get().topology_assignment == {"delayed": "Ready"}
+    (assignment,) = workload_manifest(manager.row)["status"]["admission"]["podSetAssignments"]
+    assert assignment["delayedTopologyRequest"] == "Ready"

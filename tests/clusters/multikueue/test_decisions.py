@@ -98,7 +98,7 @@ def test_the_first_that_admits_wins_and_the_others_are_withdrawn() -> None:
     assert (found.run, found.remove, found.create) == ("b", {"a", "c"}, set())
     assert found.dispatch == Dispatch("r", cluster="b")
     assert found.answer is not None
-    assert (found.answer.state, found.answer.message) == ("Ready", 'The workload got reservation on "b"')
+    assert (found.answer.state, found.answer.message) == ("Ready", 'The workload was admitted on "b"')
 
 
 def test_a_winner_stays_the_winner() -> None:

@@ -33,7 +33,7 @@ def test_the_first_that_admits_runs_it_and_its_end_is_the_end(fleet: Fleet) -> N
     assert fleet.with_copy() == {"east", "west"}, "to all at once"
     fleet.turn(3)
     row = fleet.row
-    assert (row.status, fleet.check) == ("Admitted", ("Ready", 'The workload got reservation on "west"'))
+    assert (row.status, fleet.check) == ("Admitted", ("Ready", 'The workload was admitted on "west"'))
     assert fleet.with_copy() == {"west"}, "the others' copies are withdrawn"
     assert fleet.jobs() == {"east": [], "west": ["train"]}
     remote = fleet.workers["west"].client.get(JOBS, "team", "train")
