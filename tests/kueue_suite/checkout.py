@@ -13,15 +13,17 @@ from typing import Final
 _HELPERS: Final = "test/util/e2e.go"
 _STAND_IN: Final = Path(__file__).with_name("stand_in.go")
 _ANSWERS: Final = {
-    "RestartKueueController": "configureStandIn(ctx); return",
+    "RestartKueueController": "configureStandIn(ctx, kindClusterName); return",
     "WaitForActivePodsAndTerminate": (
         "terminateInStandIn(ctx, k8sClient, namespace, activePodsCount, exitCode, opts...); return"
     ),
     "waitForKueueAvailability": "awaitStandIn(ctx, k8sClient); return",
     "waitForDeploymentAvailability": "return",
     "GetKueueMetrics": "return metricsOfStandIn(ctx)",
+    "GetClusterServerAddress": "return serverOfContext(clusterName)",
 }
-"""Helpers of the suites that act on Kueue's Deployment or run a program in a pod, and the call that replaces each."""
+"""Helpers of the suites that act on Kueue's Deployment, run a program in a pod or reach another cluster by a name of
+Docker's, and the call that replaces each."""
 _LEFT_OUT: Final = shutil.ignore_patterns(".git", "bin", "node_modules", "artifacts")
 
 
@@ -69,12 +71,13 @@ class Checkout:
     def configuration(self, suite: str) -> str:
         """How Kueue's own runs of a suite configure it."""
         config = self.source / "test/e2e/config"
-        own = config / suite.rpartition("/")[2] / "controller_manager_config.yaml"
-        return (own if own.exists() else config / "default" / own.name).read_text()
+        places = (config / suite, config / suite.rpartition("/")[2], config / "default")
+        files = [place / "controller_manager_config.yaml" for place in places]
+        return next(file for file in files if file.exists()).read_text()
 
     def nodes(self, shape: str) -> Path:
-        """kind's configuration of the cluster that the suites expect: `cluster`, or `cluster-tas`."""
-        return self.source / "hack/testing" / f"kind-{shape}.yaml"
+        """kind's configuration of a cluster that the suites expect, such as `kind-cluster-tas`."""
+        return self.source / "hack/testing" / f"{shape}.yaml"
 
 
 def replaced(helpers: str) -> str:

@@ -7,7 +7,7 @@ import secrets
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +23,9 @@ from tests.kueue_suite.plane import AggregatedPlane
 
 _FILES: Final = (
     "namespace", "rbac", "observer", "served", "all-tenants", "switch", "webhook", "webhook-configurations",
-    "visibility",
 )  # fmt: skip
+_FILE_OF_VISIBILITY: Final = "visibility"
+_FILE_OF_SEVERAL: Final = "multikueue"
 _RUNS_BESIDE: Final = ("Deployment", "PodDisruptionBudget", "NetworkPolicy", "Ingress")
 _MANAGE: Final = ("-m", "kueueweb")
 _HERE: Final = ("--host", "127.0.0.1", "--port")
@@ -41,23 +42,28 @@ _WEBHOOKS: Final = Kind(
 
 
 @contextlib.contextmanager
-def kueueweb(plane: AggregatedPlane, folder: Path) -> Iterator[Kueueweb]:
-    """All processes of kueueweb, with the rights of deploy/kubernetes."""
-    install(plane, _deployed())
+def kueueweb(plane: AggregatedPlane, folder: Path, *, is_alone: bool = True) -> Iterator[Kueueweb]:
+    """All processes of kueueweb, with the rights of deploy/kubernetes.
+
+    `is_alone`: whether it serves the visibility API, for which a machine has one port, rather than MultiKueue.
+    """
+    install(plane, _deployed((*_FILES, _FILE_OF_VISIBILITY if is_alone else _FILE_OF_SEVERAL)))
     postgres = Postgres(folder / "postgres")
     postgres.start()
     try:
         with Processes(folder, database=postgres.url()) as processes:
             decider = Kueueweb(plane, processes)
             decider.start()
+            if is_alone:
+                decider.serve_visibility()
             yield decider
     finally:
         postgres.stop()
 
 
-def _deployed() -> Iterator[JsonObject]:
+def _deployed(files: Iterable[str]) -> Iterator[JsonObject]:
     """deploy/kubernetes without what runs in pods: the processes run beside the cluster."""
-    for item in (item for name in _FILES for item in documents(f"{name}.yaml")):
+    for item in (item for name in files for item in documents(f"{name}.yaml")):
         if item["kind"] == "Service" and item["metadata"]["name"] == "visibility":
             item["spec"] = {"type": "ExternalName", "externalName": "localhost"}  # no kube-proxy leads to a Service
         if item["kind"] not in _RUNS_BESIDE:
@@ -92,11 +98,14 @@ class Kueueweb:
         self._processes.start("watcher", *_MANAGE, "watch_cluster")
         self._act_as("push")
         self._processes.start_push()
-        self._act_as("visibility")
-        self._processes.start("visibility", *_MANAGE, "visibility", *_HERE, str(_VISIBILITY_PORT))
         self._act_as("web")
         self._processes.start("web", *_MANAGE, "serve", *_HERE, str(self._web))
         wait_for("the webhook's registration", self._is_registered, _START_SECONDS)
+
+    def serve_visibility(self) -> None:
+        """Its port is the one at which the API server asks an ExternalName."""
+        self._act_as("visibility")
+        self._processes.start("visibility", *_MANAGE, "visibility", *_HERE, str(_VISIBILITY_PORT))
 
     def configure(self) -> None:
         self._manage("apply", "-f", "-", text=yaml.safe_dump(self._plane.stored_configuration()))

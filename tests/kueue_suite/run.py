@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -40,6 +40,14 @@ from tests.operators.released import KINDS, RELEASES, ReleasedOperator
 _FOLDER: Final = ROOT / ".run" / "kueue-suite"
 _SUITES: Final = ("singlecluster/baseline",)
 _TOPOLOGY_SUITES: Final = "tas/"
+_MULTIKUEUE_SUITES: Final = "multikueue/"
+_CLUSTER: Final = {"kind": "kind-cluster"}
+_CLUSTERS_OF_MULTIKUEUE: Final = {
+    "kind-manager": "multikueue/manager-cluster.kind",
+    "kind-worker1": "multikueue/worker-cluster.kind",
+    "kind-worker2": "multikueue/worker-cluster.kind",
+}
+"""Names of clusters, as the suites know them -> kind's configurations of them."""
 _SIDE_BY_SIDE: Final = "singlecluster/"
 """Specs of other suites share names of objects, or configure Kueue anew."""
 _LABELS: Final = "!feature:prometheus"
@@ -60,6 +68,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--spec", action="append", help="a file of specs, or one spec by its line")
     options = parser.parse_args(arguments)
+    if options.control and any(suite.startswith(_MULTIKUEUE_SUITES) for suite in options.suite or ()):
+        parser.error(f"{_MULTIKUEUE_SUITES}: Kueue's own program has one place for its certificates: one runs here")
     _FOLDER.mkdir(parents=True, exist_ok=True)
     checkout = Checkout.of(options.checkout.resolve(), _FOLDER)
     found: list[SpecResult] = []
@@ -69,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         runs = [(spec,) for spec in _specs(directory) if _is_wanted(spec, options.spec)]
         if not suite.startswith(_SIDE_BY_SIDE):
             runs = [tuple(options.spec or ())]
-        with _cluster(checkout, suite, control=options.control) as environment:
+        with _clusters(checkout, suite, control=options.control) as environment:
             labels = _LABELS_WITH_OPERATORS if suite.endswith(_WITH_OPERATORS) else _LABELS
             found += _run(program, directory, runs, environment, options.parallel, labels)
         sys.stdout.write(table(found))
@@ -77,38 +87,63 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @contextlib.contextmanager
-def _cluster(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapping[str, str]]:
-    """A control plane with Kueue's definitions and roles, and the program that decides; the environment of specs."""
+def _clusters(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapping[str, str]]:
+    """The clusters of a suite, and in each the program that decides; the environment of specs."""
     program = checkout.kueue() if control else None
+    clusters = _CLUSTERS_OF_MULTIKUEUE if suite.startswith(_MULTIKUEUE_SUITES) else _CLUSTER
+    if suite.startswith(_TOPOLOGY_SUITES):
+        clusters = dict.fromkeys(clusters, "kind-cluster-tas")
     with tempfile.TemporaryDirectory(prefix="suite-") as made, contextlib.ExitStack() as stack:
         folder = Path(made)
         folder.chmod(0o755)  # PostgreSQL runs as another user
-        for name in ("plane", "decider"):
-            (folder / name).mkdir()
-        plane = stack.enter_context(AggregatedPlane(folder / "plane"))
+        planes = {name: stack.enter_context(_plane(checkout, suite, folder / name)) for name in clusters}
+        for name, plane in planes.items():
+            plane.add_nodes(checkout.nodes(clusters[name]))
+        if suite.endswith(_WITH_OPERATORS):
+            for name, plane in planes.items():
+                for release in RELEASES:
+                    stack.enter_context(ReleasedOperator(release, plane, folder / name))
+        (folder / "kubeconfig").write_text(yaml.safe_dump(_kubeconfig(planes)))
+        stack.callback(_keep_logs, folder)
+        deciders: dict[str, Decider] = {}
+        for name, plane in planes.items():
+            place = folder / name / "decider"
+            if program:
+                deciders[name] = stack.enter_context(kueue(plane, checkout.source, program, place))
+            else:
+                deciders[name] = stack.enter_context(kueueweb(plane, place, is_alone=len(planes) == 1))
+        url = stack.enter_context(served(deciders))
+        yield {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "KUEUE_STAND_IN": url}
+
+
+@contextlib.contextmanager
+def _plane(checkout: Checkout, suite: str, folder: Path) -> Iterator[AggregatedPlane]:
+    """A control plane with Kueue's definitions, roles and Configuration."""
+    for name in ("plane", "decider"):
+        (folder / name).mkdir(parents=True)
+    with AggregatedPlane(folder / "plane") as plane:
         install(plane, definitions_and_roles(checkout.source))
         plane.store_configuration(checkout.configuration(suite))
-        plane.add_nodes(checkout.nodes("cluster-tas" if suite.startswith(_TOPOLOGY_SUITES) else "cluster"))
-        if suite.endswith(_WITH_OPERATORS):
-            for release in RELEASES:
-                stack.enter_context(ReleasedOperator(release, plane, folder))
-        (folder / "kubeconfig").write_text(yaml.safe_dump(plane.kubeconfig(ADMIN_TOKEN)))
-        decides: contextlib.AbstractContextManager[Decider] = (
-            kueue(plane, checkout.source, program, folder / "decider")
-            if program
-            else kueueweb(plane, folder / "decider")
-        )
-        stack.callback(_keep_logs, folder)
-        url = stack.enter_context(served(stack.enter_context(decides)))
-        yield {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "KUEUE_STAND_IN": url}
+        yield plane
+
+
+def _kubeconfig(planes: Mapping[str, AggregatedPlane]) -> dict[str, Any]:
+    """The contexts that kind makes, the first of which is the current one."""
+    found: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+    for name, plane in planes.items():
+        context, one = f"kind-{name}", plane.kubeconfig(ADMIN_TOKEN)
+        found["clusters"].append({**one["clusters"][0], "name": context})
+        found["users"].append({**one["users"][0], "name": context})
+        found["contexts"].append({"name": context, "context": {"cluster": context, "user": context}})
+    return {**found, "current-context": found["contexts"][0]["name"]}
 
 
 def _keep_logs(folder: Path) -> None:
     logs = _FOLDER / "logs"
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir()
-    for log in folder.glob("*/*.log"):
-        shutil.copy(log, logs)
+    for log in folder.glob("*/*/*.log"):
+        shutil.copy(log, logs / f"{log.parent.parent.name}-{log.name}")
 
 
 def _specs(directory: Path) -> Iterator[str]:

@@ -11,17 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // The program that decides runs beside the cluster and not in a pod of it, and no pod runs a program. At KUEUE_STAND_IN a POST
-// configures it by Kueue's ConfigMap, and a GET gives its metrics.
+// configures it by the ConfigMap of Kueue in the cluster that the path names, and a GET gives its metrics.
 
 func standsIn() bool { return os.Getenv("KUEUE_STAND_IN") != "" }
 
-func askStandIn(ctx context.Context, method string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, os.Getenv("KUEUE_STAND_IN"), nil)
+func askStandIn(ctx context.Context, method, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, os.Getenv("KUEUE_STAND_IN")+"/"+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +34,23 @@ func askStandIn(ctx context.Context, method string) ([]byte, error) {
 	return io.ReadAll(answer.Body)
 }
 
-func configureStandIn(ctx context.Context) {
+func configureStandIn(ctx context.Context, cluster string) {
 	ginkgo.GinkgoHelper()
-	_, err := askStandIn(ctx, http.MethodPost)
+	_, err := askStandIn(ctx, http.MethodPost, cluster)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
 func metricsOfStandIn(ctx context.Context) (string, error) {
-	body, err := askStandIn(ctx, http.MethodGet)
+	body, err := askStandIn(ctx, http.MethodGet, "")
 	return string(body), err
+}
+
+// serverOfContext is the address of a cluster as the kubeconfig of the suite has it.
+func serverOfContext(cluster string) string {
+	ginkgo.GinkgoHelper()
+	found, err := config.GetConfigWithContext("kind-" + cluster)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return found.Host
 }
 
 // awaitStandIn returns when the webhooks answer.

@@ -1,10 +1,10 @@
-"""Answers the requests of the changed specs to the program that decides, which runs beside the cluster."""
+"""Answers the requests of the changed specs to the programs that decide, which run beside the clusters."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
@@ -21,15 +21,16 @@ class Decider(Protocol):
 
 
 @contextlib.contextmanager
-def served(decider: Decider) -> Iterator[str]:
-    """The address at which GET gives the metrics, and POST configures."""
+def served(deciders: Mapping[str, Decider]) -> Iterator[str]:
+    """The address at which GET gives the metrics of the first, and POST /NAME configures that of the cluster NAME."""
+    first = next(iter(deciders.values()))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer(decider.metrics())
+            self._answer(first.metrics())
 
         def do_POST(self) -> None:
-            decider.configure()
+            deciders[self.path.removeprefix("/")].configure()
             self._answer(b"")
 
         def _answer(self, body: bytes) -> None:

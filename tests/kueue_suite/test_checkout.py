@@ -7,7 +7,7 @@ import pytest
 from tests.kueue_suite.checkout import replaced
 
 _HELPERS = """
-func RestartKueueController(ctx context.Context) {
+func RestartKueueController(ctx context.Context, kindClusterName string) {
 \tscale()
 }
 
@@ -27,6 +27,10 @@ func waitForDeploymentAvailability(ctx context.Context) {
 func GetKueueMetrics(ctx context.Context) (string, error) {
 \treturn KExecute(ctx)
 }
+
+func GetClusterServerAddress(clusterName string) string {
+\treturn "https://" + clusterName
+}
 """
 
 
@@ -34,7 +38,7 @@ def test_each_helper_begins_with_its_call() -> None:
     found = replaced(_HELPERS)
     assert ") {\n\tif standsIn() { terminateInStandIn(" in found
     assert "(string, error) {\n\tif standsIn() { return metricsOfStandIn(ctx) }\n\treturn KExecute(ctx)" in found
-    assert found.count("if standsIn()") == 5
+    assert found.count("if standsIn()") == 6
 
 
 def test_suites_without_a_helper_are_refused() -> None:
