@@ -36,6 +36,8 @@ Action = Callable[[Cluster, list[tuple[str, str]]], list[tuple[str, str]]]
 PIECE: Final = 250
 """How many workloads of one request are changed in one transaction: a batch waits for their rows for up to 2 s."""
 
+# Each workload is found by its own name: behind a flood the statistics are of the time before it, and the planner would
+# read every workload of the cluster.
 _STATEMENT: Final = sql.SQL(
     """
     WITH wanted AS (
@@ -43,10 +45,15 @@ _STATEMENT: Final = sql.SQL(
         UNION {slices}
     ), locked AS (
         SELECT workload.id
-        FROM queues_workload AS workload JOIN wanted USING (namespace, name)
-        WHERE workload.cluster_id = %(cluster_id)s AND ({guard})
+        FROM queues_workload AS workload
+        WHERE workload.id = ANY (ARRAY(
+            SELECT found.id FROM wanted CROSS JOIN LATERAL (
+                SELECT id FROM queues_workload
+                WHERE cluster_id = %(cluster_id)s AND namespace = wanted.namespace AND name = wanted.name LIMIT 1
+            ) AS found
+        )) AND ({guard})
         ORDER BY workload.id
-        FOR UPDATE OF workload
+        FOR UPDATE
     ), changed AS (
         UPDATE queues_workload AS workload SET updated_at = %(now)s, {changes}
         FROM locked WHERE workload.id = locked.id
