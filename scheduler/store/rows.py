@@ -1,4 +1,7 @@
-"""The statements of a batch; each handles any number of rows."""
+"""The statements of a batch; each handles any number of rows, which it gets as one JSON text.
+
+As arrays, each value would be escaped on its own, in Python: that took a third of the time of writing a batch.
+"""
 
 from __future__ import annotations
 
@@ -23,59 +26,55 @@ from scheduling.model.workload import Workload
 
 _UPDATE_WORKLOADS: Final = """
 UPDATE queues_workload w SET
-    status = v.status, reason = v.reason, message = v.message, conditions = v.conditions::jsonb,
-    cluster_queue_name = v.cluster_queue_name, admission_check_states = v.check_states::jsonb,
+    status = v.status, reason = v.reason, message = v.message, conditions = v.conditions,
+    cluster_queue_name = v.cluster_queue_name, admission_check_states = v.check_states,
     quota_reserved_at = v.quota_reserved_at, admitted_at = v.admitted_at, evicted_at = v.evicted_at,
     pods_stopped_at = CASE WHEN v.evicted_at IS NULL THEN NULL ELSE w.pods_stopped_at END,
     pods_ready_at = CASE WHEN v.admitted_at IS NULL THEN NULL ELSE w.pods_ready_at END,
     requeue_count = v.requeue_count, requeue_at = v.requeue_at, last_preempted_at = v.last_preempted_at,
     requeue_requested_by =
         CASE WHEN v.quota_reserved_at IS NULL OR v.eviction_counts IS NOT NULL THEN '' ELSE w.requeue_requested_by END,
-    active = v.active, unhealthy_nodes = v.unhealthy_nodes::jsonb,
+    active = v.active, unhealthy_nodes = v.unhealthy_nodes,
     accumulated_execution_seconds = coalesce(v.accumulated, w.accumulated_execution_seconds),
-    eviction_counts = coalesce(v.eviction_counts::jsonb, w.eviction_counts),
+    eviction_counts = coalesce(v.eviction_counts, w.eviction_counts),
     push_sequence = w.push_sequence + v.push, updated_at = now()
-FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
-    %s::timestamptz[], %s::timestamptz[], %s::int[], %s::timestamptz[], %s::timestamptz[], %s::boolean[], %s::text[],
-    %s::int[], %s::text[], %s::int[])
-    AS v(id, status, reason, message, conditions, cluster_queue_name, check_states, quota_reserved_at, admitted_at,
-    evicted_at, requeue_count, requeue_at, last_preempted_at, active, unhealthy_nodes, accumulated, eviction_counts,
-    push)
+FROM json_to_recordset(%s) AS v(id bigint, status text, reason text, message text, conditions jsonb,
+    cluster_queue_name text, check_states jsonb, quota_reserved_at timestamptz, admitted_at timestamptz,
+    evicted_at timestamptz, requeue_count int, requeue_at timestamptz, last_preempted_at timestamptz, active boolean,
+    unhealthy_nodes jsonb, accumulated int, eviction_counts jsonb, push int)
 WHERE w.id = v.id
 """
 
 
 def write_workloads(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
     if writes:
-        columns = zip(*(_workload_values(write) for write in writes), strict=True)
-        cursor.execute(_UPDATE_WORKLOADS, [list(column) for column in columns])
+        cursor.execute(_UPDATE_WORKLOADS, [_json([_workload_values(write) for write in writes])])
 
 
-def _workload_values(write: WorkloadWrite) -> tuple[Any, ...]:
+def _workload_values(write: WorkloadWrite) -> dict[str, Any]:
     workload = write.workload
-    status = workload.status
     reason, message = why(workload)
     requeue = workload.requeue_state
-    return (
-        write.id,
-        status.value,
-        reason,
-        message,
-        _json(write_conditions(workload.conditions)),
-        workload.admission.cluster_queue if workload.admission else write.cluster_queue,
-        _json(write_check_states(workload.admission_checks)),
-        _since(workload, ConditionType.QUOTA_RESERVED),
-        _since(workload, ConditionType.ADMITTED),
-        _since(workload, ConditionType.EVICTED),
-        requeue.count if requeue else 0,
-        moment(requeue.requeue_at) if requeue and requeue.requeue_at is not None else None,
-        None if workload.last_preempted_at is None else moment(workload.last_preempted_at),
-        workload.active and not write.deactivate,
-        _json(list(workload.unhealthy_nodes)),
-        write.accumulated_seconds,
-        None if write.counted_evictions is None else _json(write.counted_evictions),
-        int(write.push),
-    )
+    return {
+        "id": write.id,
+        "status": workload.status.value,
+        "reason": reason,
+        "message": message,
+        "conditions": write_conditions(workload.conditions),
+        "cluster_queue_name": workload.admission.cluster_queue if workload.admission else write.cluster_queue,
+        "check_states": write_check_states(workload.admission_checks),
+        "quota_reserved_at": _since(workload, ConditionType.QUOTA_RESERVED),
+        "admitted_at": _since(workload, ConditionType.ADMITTED),
+        "evicted_at": _since(workload, ConditionType.EVICTED),
+        "requeue_count": requeue.count if requeue else 0,
+        "requeue_at": moment(requeue.requeue_at) if requeue and requeue.requeue_at is not None else None,
+        "last_preempted_at": None if workload.last_preempted_at is None else moment(workload.last_preempted_at),
+        "active": workload.active and not write.deactivate,
+        "unhealthy_nodes": list(workload.unhealthy_nodes),
+        "accumulated": write.accumulated_seconds,
+        "eviction_counts": write.counted_evictions,
+        "push": int(write.push),
+    }
 
 
 def _since(workload: Workload, type_: ConditionType) -> datetime | None:
@@ -86,10 +85,10 @@ def _since(workload: Workload, type_: ConditionType) -> datetime | None:
 
 
 _UPDATE_POD_SETS: Final = """
-UPDATE queues_podset p SET admitted_count = v.admitted_count, flavors = v.flavors::jsonb,
-    resource_usage = v.resource_usage::jsonb, topology_assignment = v.topology_assignment::jsonb, nodes = v.nodes::jsonb
-FROM unnest(%s::bigint[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[])
-    AS v(workload_id, name, admitted_count, flavors, resource_usage, topology_assignment, nodes)
+UPDATE queues_podset p SET admitted_count = v.admitted_count, flavors = v.flavors,
+    resource_usage = v.resource_usage, topology_assignment = v.topology_assignment, nodes = v.nodes
+FROM json_to_recordset(%s) AS v(workload_id bigint, name text, admitted_count int, flavors jsonb, resource_usage jsonb,
+    topology_assignment jsonb, nodes jsonb)
 WHERE p.workload_id = v.workload_id AND p.name = v.name
 """
 
@@ -101,27 +100,26 @@ WHERE workload_id = ANY(%s) AND admitted_count IS NOT NULL
 
 
 def write_pod_sets(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
-    rows: list[tuple[Any, ...]] = []
+    rows: list[dict[str, Any]] = []
     cleared: list[int] = []
     for write in writes:
         if write.workload.admission is None:
             cleared.append(write.id)
             continue
-        for assignment in write.workload.admission.pod_set_assignments:
-            topology = write_topology_assignment(assignment)
-            rows.append(
-                (
-                    write.id,
-                    assignment.name,
-                    assignment.count,
-                    _json(dict(assignment.flavors)),
-                    _json(dict(assignment.resource_usage)),
-                    None if topology is None else _json(topology),
-                    _json(placed_nodes(write.workload, assignment.name)),
-                )
-            )
+        rows += [
+            {
+                "workload_id": write.id,
+                "name": assignment.name,
+                "admitted_count": assignment.count,
+                "flavors": dict(assignment.flavors),
+                "resource_usage": dict(assignment.resource_usage),
+                "topology_assignment": write_topology_assignment(assignment),
+                "nodes": placed_nodes(write.workload, assignment.name),
+            }
+            for assignment in write.workload.admission.pod_set_assignments
+        ]
     if rows:
-        cursor.execute(_UPDATE_POD_SETS, [list(column) for column in zip(*rows, strict=True)])
+        cursor.execute(_UPDATE_POD_SETS, [_json(rows)])
     if cleared:
         cursor.execute(_CLEAR_POD_SETS, [cleared])
 
@@ -131,12 +129,11 @@ INSERT INTO gpus_deviceallocation (cluster_id, node_id, device_id, device_uuid, 
     container, container_index, namespace, pod_name, pod_uid, memory_mib, cores_percent, slots, mig_instance,
     qos_policy, app_class, malformed, created_at)
 SELECT %s, v.node_id, v.device_id, v.device_uuid, 'decided', v.workload_id, v.pod_set, v.replica, v.container,
-    v.container_index, v.namespace, '', '', v.memory_mib, v.cores_percent, v.slots, v.mig_instance::jsonb, v.qos_policy,
+    v.container_index, v.namespace, '', '', v.memory_mib, v.cores_percent, v.slots, v.mig_instance, v.qos_policy,
     v.app_class, '', now()
-FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::int[], %s::text[], %s::int[],
-    %s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[])
-    AS v(node_id, device_id, device_uuid, workload_id, pod_set, replica, container, container_index, namespace,
-    memory_mib, cores_percent, slots, mig_instance, qos_policy, app_class)
+FROM json_to_recordset(%s) AS v(node_id bigint, device_id bigint, device_uuid text, workload_id bigint, pod_set text,
+    replica int, container text, container_index int, namespace text, memory_mib bigint, cores_percent int, slots int,
+    mig_instance jsonb, qos_policy text, app_class text)
 """
 
 
@@ -159,48 +156,48 @@ def write_devices(cursor: Any, batch: Batch) -> None:
         for held in held_slices(write.workload)
     ]
     if rows:
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        cursor.execute(_INSERT_SLICES, [batch.cluster_id, *columns])
+        cursor.execute(_INSERT_SLICES, [batch.cluster_id, _json(rows)])
     recount(touched)
 
 
-def _slice_values(batch: Batch, write: WorkloadWrite, held: HeldSlice) -> tuple[Any, ...]:
+def _slice_values(batch: Batch, write: WorkloadWrite, held: HeldSlice) -> dict[str, Any]:
     part = held.slice
     device = batch.devices[part.node, part.uuid]
     mig = part.mig
-    return (
-        device.node_id,
-        device.id,
-        part.uuid,
-        write.id,
-        held.pod_set,
-        held.replica,
-        held.container,
-        held.container_index,
-        write.workload.namespace,
-        part.memory_mib,
-        part.cores_percent,
-        part.slots,
-        _json({"profile": mig.profile, "start": mig.placement.start, "size": mig.placement.size}) if mig else None,
-        part.qos_policy,
-        part.app_class,
-    )
+    return {
+        "node_id": device.node_id,
+        "device_id": device.id,
+        "device_uuid": part.uuid,
+        "workload_id": write.id,
+        "pod_set": held.pod_set,
+        "replica": held.replica,
+        "container": held.container,
+        "container_index": held.container_index,
+        "namespace": write.workload.namespace,
+        "memory_mib": part.memory_mib,
+        "cores_percent": part.cores_percent,
+        "slots": part.slots,
+        "mig_instance": (
+            {"profile": mig.profile, "start": mig.placement.start, "size": mig.placement.size} if mig else None
+        ),
+        "qos_policy": part.qos_policy,
+        "app_class": part.app_class,
+    }
 
 
 _INSERT_EVENTS: Final = """
 INSERT INTO queues_workloadevent (cluster_id, workload_uid, namespace, workload_name, at, type, reason, message, actor)
-SELECT %s, *
-FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::text[])
+SELECT %s, v.*
+FROM json_to_recordset(%s) AS v(uid uuid, namespace text, name text, at timestamptz, type text, reason text,
+    message text, actor text)
 """
 
 _INSERT_DECISIONS: Final = """
 INSERT INTO scheduler_decision (cluster_name, epoch, decided_at, cycle, action, namespace, workload_name, workload_uid,
     cluster_queue_name, reason, message, detail)
-SELECT %s, %s, v.decided_at, v.cycle, v.action, v.namespace, v.workload_name, v.workload_uid, v.cluster_queue_name,
-    v.reason, v.message, v.detail::jsonb
-FROM unnest(%s::timestamptz[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::uuid[], %s::text[], %s::text[],
-    %s::text[], %s::text[])
-    AS v(decided_at, cycle, action, namespace, workload_name, workload_uid, cluster_queue_name, reason, message, detail)
+SELECT %s, %s, v.*
+FROM json_to_recordset(%s) AS v(at timestamptz, cycle bigint, action text, namespace text, name text, uid uuid,
+    cluster_queue text, reason text, message text, detail jsonb)
 """
 
 _INSERT_CYCLES: Final = """
@@ -212,27 +209,37 @@ SELECT %s, %s, * FROM unnest(%s::bigint[], %s::timestamptz[], %s::float8[], %s::
 
 def write_log(cursor: Any, batch: Batch) -> None:
     events = [
-        (
-            e.workload.uid,
-            e.workload.namespace,
-            e.workload.name,
-            moment(e.at),
-            e.type,
-            e.reason,
-            shortened(e.message, MAX_EVENT_LENGTH),
-            e.actor,
-        )
-        for e in batch.events
+        {
+            "uid": event.workload.uid,
+            "namespace": event.workload.namespace,
+            "name": event.workload.name,
+            "at": moment(event.at),
+            "type": event.type,
+            "reason": event.reason,
+            "message": shortened(event.message, MAX_EVENT_LENGTH),
+            "actor": event.actor,
+        }
+        for event in batch.events
     ]
     if events:
-        cursor.execute(_INSERT_EVENTS, [batch.cluster_id, *_columns(events)])
+        cursor.execute(_INSERT_EVENTS, [batch.cluster_id, _json(events)])
     decisions = [
-        (moment(d.at), d.cycle, d.action, d.workload.namespace, d.workload.name, d.workload.uid, d.cluster_queue,
-         d.reason, d.message, _json(d.detail))
-        for d in batch.decisions
-    ]  # fmt: skip
+        {
+            "at": moment(decision.at),
+            "cycle": decision.cycle,
+            "action": decision.action,
+            "namespace": decision.workload.namespace,
+            "name": decision.workload.name,
+            "uid": decision.workload.uid,
+            "cluster_queue": decision.cluster_queue,
+            "reason": decision.reason,
+            "message": decision.message,
+            "detail": decision.detail,
+        }
+        for decision in batch.decisions
+    ]
     if decisions:
-        cursor.execute(_INSERT_DECISIONS, [batch.cluster_name, batch.epoch, *_columns(decisions)])
+        cursor.execute(_INSERT_DECISIONS, [batch.cluster_name, batch.epoch, _json(decisions)])
     cycles = [
         (c.number, moment(c.started_at), c.duration_seconds, c.heads, c.admitted, c.preempted, c.inadmissible)
         for c in batch.cycles
