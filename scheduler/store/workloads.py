@@ -64,7 +64,10 @@ _CONCERNED = """w.id IN (
 _ALL = f"w.cluster_id = %s AND {_CONCERNED}"
 # Behind a flood the statistics are of the time before it. The planner then takes the index of the cluster and reads
 # every workload of it, so the cluster is compared in a form that no index has.
-_THESE = "w.id = ANY(%s) AND w.cluster_id + 0 = %s"
+# A finished workload without slices is left out: the leader has nothing to release for it.
+_THESE = """w.id = ANY(%s) AND w.cluster_id + 0 = %s AND (w.finished_at IS NULL OR EXISTS (
+    SELECT FROM gpus_deviceallocation AS slice WHERE slice.workload_id = w.id AND slice.source = 'decided'
+))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class StoredWorkload:
 
 
 def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
-    """The unfinished workloads of a cluster and the finished ones that still hold slices; or those with these ids."""
+    """The unfinished workloads of a cluster and the finished ones that still hold slices, or such of these ids."""
     with connection.cursor() as cursor:
         if ids is None:
             cursor.execute(_WORKLOADS.format(condition=_ALL), [cluster_id] * 3)

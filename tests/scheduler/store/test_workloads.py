@@ -45,6 +45,14 @@ def test_reading_a_few_workloads_reads_their_rows_alone() -> None:
     assert rows_fetched() - before < 100
 
 
+def test_a_finished_workload_is_read_only_while_it_holds_slices() -> None:
+    cluster = make_cluster()
+    ended = make_workload(cluster, "ended")
+    holding = placed(cluster, ["n1"])
+    Workload.objects.update(status="Finished", finished_at=START)
+    assert [stored.id for stored in read_workloads(cluster.pk, [ended.pk, holding.pk])] == [holding.pk]
+
+
 def rows_fetched() -> int:
     """The rows of workloads that this transaction has read."""
     with connection.cursor() as cursor:
