@@ -36,6 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("oidc/login/", oidc.begin),
     path("oidc/callback/", oidc.finish, name="oidc-callback"),
     path("metrics", MetricsView.as_view()),
+    path("", include("kueueweb.wire.urls")),
     re_path(r"^(?:api|ws|static|admin|oidc)(?:/|$)", errors.not_found),
     re_path(r"", frontend.index),
 ]

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import connection
 
@@ -13,12 +14,12 @@ from kueueweb.web.server import Server, server_configuration
 
 
 @contextmanager
-def listening_server() -> Iterator[str]:
-    """Its host and port."""
+def listening_server(**more: Any) -> Iterator[str]:
+    """Its host and port; `more` is of uvicorn's configuration."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # whoever comes before the server accepts waits for it
-    server = Server(server_configuration(log_level="warning", lifespan="off"))
+    server = Server(server_configuration(log_level="warning", lifespan="off", **more))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

@@ -86,7 +86,7 @@ def _cluster(request: HttpRequest, found: dict[str, Any]) -> str:
     """Return the cluster of the request, or none if it names several. Such a record is shown to auditors of a whole
     cluster."""
     view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
-    asked = request.GET.get("cluster", getattr(view, "default_cluster", ""))
+    asked = request.GET.get("cluster", found.get("cluster", getattr(view, "default_cluster", "")))
     if _kind(request) == "clusters" and "name" in found:
         asked = str(found["name"])
     return "" if asked == EVERY_CLUSTER or SEPARATOR in asked else _text(asked, 63)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -51,7 +51,10 @@ def get_manifests(
 
 def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str, Any]]]:
     if kind in CONFIGURATION_KINDS:
-        return lambda cluster, filters: _configured(cluster, CONFIGURATION_KINDS[kind], filters)
+        found = CONFIGURATION_KINDS[kind]
+        return lambda cluster, filters: configuration_manifests(
+            cluster, found, list(objects(cluster, found).filter(**filters))
+        )
     if kind in JOB_KINDS:
         return lambda cluster, filters: (
             _ordered(row.manifest)
@@ -62,9 +65,9 @@ def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str
     return {"Workload": _workloads, "Node": _nodes, "ConfigMap": _config_maps, "Configuration": _configuration}[kind]
 
 
-def _configured(cluster: Cluster, kind: Kind, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """With Kueue's status, for kinds that have one."""
-    rows = list(objects(cluster, kind).filter(**filters))
+def configuration_manifests(cluster: Cluster, kind: Kind, rows: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Rows of a configuration kind with everything their specs need -> manifests, with Kueue's status for kinds that
+    have one."""
     reader = STATUS_READERS.get(kind.name)
     statuses = reader(cluster, rows) if reader is not None and rows else [{}] * len(rows)
     for row, status in zip(rows, statuses, strict=True):

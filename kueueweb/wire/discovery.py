@@ -1,0 +1,106 @@
+"""Discovery: which groups, versions and resources are served, in the aggregated form and in the older one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kueueweb.wire.resources import Resource, groups
+
+VERBS: Final = ("get", "list")
+AUTHORIZATION: Final = "authorization.k8s.io"
+AUTHENTICATION: Final = "authentication.k8s.io"
+REVIEWS: Final = {
+    AUTHORIZATION: (
+        ("selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+        ("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+    ),
+    AUTHENTICATION: (("selfsubjectreviews", "SelfSubjectReview"),),
+}
+"""Questions of users about themselves, in version v1: group -> (plural, kind)."""
+
+
+def core_versions() -> dict[str, Any]:
+    """The answer to GET /api."""
+    addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
+
+
+def group_list() -> dict[str, Any]:
+    """The answer to GET /apis."""
+    found = [_group(name, list(versions)) for name, versions in groups().items() if name]
+    found += [_group(name, ["v1"]) for name in REVIEWS]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
+
+
+def group(name: str) -> dict[str, Any] | None:
+    """The answer to GET /apis/GROUP."""
+    found = next((each for each in group_list()["groups"] if each["name"] == name), None)
+    return None if found is None else {"kind": "APIGroup", "apiVersion": "v1", **found}
+
+
+def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
+    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def resource_list(group: str, version: str) -> dict[str, Any] | None:
+    """The answer to GET /api/v1 and /apis/GROUP/VERSION."""
+    served = groups().get(group, {}).get(version, [])
+    reviews = REVIEWS.get(group, ()) if version == "v1" else ()
+    if not served and not reviews:
+        return None
+    entries: list[dict[str, Any]] = []
+    for resource in served:
+        entry = {
+            "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
+            "kind": resource.kind, "verbs": list(VERBS),
+        }  # fmt: skip
+        entries.append({**entry, "shortNames": list(resource.short_names)} if resource.short_names else entry)
+        if resource.has_status:
+            common = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind}
+            entries.append({"name": f"{resource.plural}/status", **common, "verbs": ["get"]})
+    entries += [
+        {"name": plural, "singularName": kind.lower(), "namespaced": False, "kind": kind, "verbs": ["create"]}
+        for plural, kind in reviews
+    ]
+    group_version = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
+
+
+def aggregated(*, core: bool) -> dict[str, Any]:
+    """The same in one answer (apidiscovery.k8s.io): that of /api, or that of /apis."""
+    items: list[dict[str, Any]] = []
+    for name, versions in groups().items():
+        if bool(name) != core:
+            found = [_version(name, version, served) for version, served in versions.items()]
+            items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": found})
+    for name, reviews in () if core else REVIEWS.items():
+        resources = [_entry(plural, kind, name, "v1", "Cluster", ["create"]) for plural, kind in reviews]
+        version = {"version": "v1", "resources": resources, "freshness": "Current"}
+        items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": [version]})
+    return {"kind": "APIGroupDiscoveryList", "metadata": {}, "items": items}
+
+
+def _version(group: str, version: str, served: Sequence[Resource]) -> dict[str, Any]:
+    entries = []
+    for resource in served:
+        scope = "Namespaced" if resource.namespaced else "Cluster"
+        entry = _entry(resource.plural, resource.kind, group, version, scope, list(VERBS))
+        if resource.short_names:
+            entry["shortNames"] = list(resource.short_names)
+        if resource.has_status:
+            kind = {"group": group, "version": version, "kind": resource.kind}
+            entry["subresources"] = [{"subresource": "status", "responseKind": kind, "verbs": ["get"]}]
+        entries.append(entry)
+    return {"version": version, "resources": entries, "freshness": "Current"}
+
+
+def _entry(plural: str, kind: str, group: str, version: str, scope: str, verbs: list[str]) -> dict[str, Any]:
+    return {
+        "resource": plural,
+        "responseKind": {"group": group, "version": version, "kind": kind},
+        "scope": scope,
+        "singularResource": kind.lower(),
+        "verbs": verbs,
+    }

@@ -1,0 +1,117 @@
+"""Views of objects: one, or a list of them, as JSON, as metadata alone or as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kueueweb.wire import tables
+from kueueweb.wire.base import WireView, accepted
+from kueueweb.wire.reading import ObjectReader, Page, Selection
+from kueueweb.wire.refusals import Refusal, forbidden, not_found
+from kueueweb.wire.resources import JsonObject, Resource
+from kueueweb.wire.rights import reads
+from queues.api.filters import query_text
+
+_META: Final = "meta.k8s.io"
+_FORMS: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_INCLUDES: Final = ("None", "Metadata", "Object")
+
+
+class ResourceView(WireView):
+    """A view of one resource in one version."""
+
+    resource: ClassVar[Resource]
+    version: ClassVar[str]
+
+    def reader(self) -> ObjectReader:
+        """Reads with the rights of the request."""
+        return ObjectReader(self.reach, self.resource, self.version)
+
+    def selection(self, namespace: str = "", name: str = "") -> Selection:
+        """The objects of the request. Raises Refusal (403) in a namespace that the user may not read."""
+        if not reads(self.access, self.resource, namespace):
+            raise self.forbidden("get" if name else "list", namespace, name)
+        query = self.request.query_params
+        return Selection(namespace, name, query_text(query, "labelSelector"), query_text(query, "fieldSelector"))
+
+    def forbidden(self, verb: str, namespace: str, name: str = "") -> Refusal:
+        """The refusal of a verb. It is the same where there is no such namespace."""
+        resource = self.resource
+        return forbidden(
+            resource.qualified, verb, resource.group, resource.plural, self.access.username, namespace, name
+        )
+
+    def not_found(self, name: str) -> Refusal:
+        """No object of this name, or none that the user may see."""
+        return not_found(self.resource.qualified, self.resource.group, self.resource.plural, name)
+
+    @property
+    def form(self) -> str:
+        """The form that the client prefers: Table, PartialObjectMetadata ...; empty for the objects themselves."""
+        for form in accepted(self.request):
+            if "as" not in form:
+                return ""
+            if form.get("g") == _META and form.get("v") == "v1" and form["as"] in _FORMS:
+                return form["as"]
+        return ""
+
+    def as_table(self, items: list[JsonObject], metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """The objects as a table with what the client wants of each in its row."""
+        include = query_text(self.request.query_params, "includeObject") or "Metadata"
+        if include not in _INCLUDES:
+            raise Refusal(400, f'includeObject: Unsupported value: "{include}": use one of {", ".join(_INCLUDES)}')
+        columns = self.resource.columns(self.version)
+        return tables.table(columns, items, metadata, timezone.now(), include=include)
+
+
+class ListView(ResourceView):
+    """All objects of a resource, or those of a namespace."""
+
+    def get(self, request: Request, namespace: str = "") -> Response:
+        """A list of the objects that the user may see."""
+        limit = _number(query_text(request.query_params, "limit"), "limit")
+        page = self.reader().page(self.selection(namespace), limit, query_text(request.query_params, "continue"))
+        metadata = {"resourceVersion": str(page.version)}
+        if page.following:
+            metadata["continue"] = page.following
+        return Response(self._body(page, metadata))
+
+    def _body(self, page: Page, metadata: Mapping[str, str]) -> dict[str, Any]:
+        if self.form == "Table":
+            return self.as_table(page.items, metadata)
+        if self.form:
+            items = [tables.partial(item) for item in page.items]
+            kind = "PartialObjectMetadataList"
+            return {"kind": kind, "apiVersion": f"{_META}/v1", "metadata": dict(metadata), "items": items}
+        return {
+            "kind": f"{self.resource.kind}List",
+            "apiVersion": self.resource.api_version(self.version),
+            "metadata": dict(metadata),
+            "items": page.items,
+        }
+
+
+class ObjectView(ResourceView):
+    """One object; at `/status` too, for kinds that have one."""
+
+    def get(self, request: Request, name: str, namespace: str = "") -> Response:
+        """The object."""
+        item = self.reader().one(self.selection(namespace, name))
+        if item is None:
+            raise self.not_found(name)
+        if self.form == "Table":
+            return Response(self.as_table([item], {"resourceVersion": item["metadata"]["resourceVersion"]}))
+        return Response(tables.partial(item) if self.form else item)
+
+
+def _number(text: str, parameter: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Refusal(400, f'{parameter}: Invalid value: "{text}": must be a whole number')
+    return int(text)

@@ -1,0 +1,138 @@
+"""Reads objects for a user: REST's rows, in the version that is asked for, page by page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from django.db.models import Q, QuerySet
+
+from accounts.models import Cluster
+from accounts.services.access import Access
+from accounts.services.reach import Reach
+from clusters.webhook.conversion import convert
+from kueueweb.wire.refusals import Refusal, expired
+from kueueweb.wire.resources import JsonObject, Resource
+from kueueweb.wire.selectors import selected
+from kueueweb.wire.versions import Horizon, computed_statuses, horizon, written_by
+from queues.services.visibility import Reader
+
+_COMPUTED: Final = frozenset({"ClusterQueue", "Cohort", "LocalQueue"})
+"""Their status is computed from many rows, so that no row's version tells of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The objects that a request is about."""
+
+    namespace: str = ""
+    name: str = ""
+    labels: str = ""
+    fields: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Objects of a list. `version` is that of its first page, so that a watch from it misses nothing."""
+
+    items: list[JsonObject]
+    version: int
+    following: str = ""
+
+
+class ObjectReader:
+    """Reads the objects of a resource that a user may see in a cluster."""
+
+    def __init__(self, reach: Reach, resource: Resource, version: str) -> None:
+        self._reach = reach
+        [self._cluster] = reach.clusters
+        self._access = reach.access(self._cluster.pk)
+        self._resource = resource
+        self._version = version
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
+    @property
+    def access(self) -> Access:
+        return self._access
+
+    def rows(self, selection: Selection) -> QuerySet[Any]:
+        """The visible rows that the selection names, each with `written_by`."""
+        found = self._resource.rows(self._reach)
+        if selection.namespace:
+            found = found.filter(namespace=selection.namespace)
+        if selection.name:
+            found = found.filter(name=selection.name)
+        found = selected(found, self._resource, selection.labels, selection.fields)
+        annotated: QuerySet[Any] = found.annotate(written_by=written_by(found.model))
+        return annotated
+
+    def page(self, selection: Selection, limit: int = 0, token: str = "") -> Page:
+        """A page of objects in order of their names. Raises Refusal (410) for a token that is none of ours."""
+        now = horizon()
+        version = now.version
+        rows = self.rows(selection)
+        if token:
+            version, after = _read_token(token)
+            rows = rows.filter(self._behind(after))
+        rows = rows.order_by(*(("namespace", "name") if self._resource.namespaced else ("name",)))
+        found = list(rows[: limit + 1] if limit else rows)
+        following = ""
+        if limit and len(found) > limit:
+            del found[limit:]
+            last = found[-1]
+            following = _token(version, getattr(last, "namespace", ""), last.name)
+        return Page(self.objects(found, now), version, following)
+
+    def one(self, selection: Selection) -> JsonObject | None:
+        """The object of a name; None where there is none, or none for this user."""
+        now = horizon()
+        found = list(self.rows(selection)[:1])
+        return self.objects(found, now)[0] if found else None
+
+    def objects(self, rows: Sequence[Any], now: Horizon) -> list[JsonObject]:
+        """The objects of rows that were read after `now`."""
+        if not rows:
+            return []
+        found = self._resource.objects(self._cluster, rows)
+        versions = [now.version_of(row.written_by) for row in rows]
+        if self._resource.kind in _COMPUTED:
+            versions = computed_statuses.versions(list(zip(found, versions, strict=True)))
+        reader = Reader(self._access, self._cluster)
+        return [self._shown(reader.manifest(item), version) for item, version in zip(found, versions, strict=True)]
+
+    def _shown(self, item: JsonObject, version: int) -> JsonObject:
+        metadata = {**item["metadata"], "resourceVersion": str(version)}
+        wanted = self._resource.api_version(self._version)
+        return convert({**item, "metadata": metadata}, wanted) if item["apiVersion"] != wanted else {
+            **item, "metadata": metadata,
+        }  # fmt: skip
+
+    def _behind(self, after: tuple[str, str]) -> Q:
+        namespace, name = after
+        if not self._resource.namespaced:
+            return Q(name__gt=name)
+        return Q(namespace__gt=namespace) | Q(namespace=namespace, name__gt=name)
+
+
+def _token(version: int, namespace: str, name: str) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps([version, namespace, name])).decode()
+
+
+def _read_token(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        version, namespace, name = orjson.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
+    except (ValueError, TypeError):
+        raise Refusal(HTTPStatus.BAD_REQUEST, "continue key is not valid: list again without it") from None
+    if (
+        not (isinstance(version, int) and isinstance(namespace, str) and isinstance(name, str))
+        or "\0" in namespace + name
+    ):
+        raise expired("the continue key is of another server: list again without it")
+    return version, (namespace, name)

@@ -1,0 +1,184 @@
+"""The resources that are served: where, under which words, and which rows and columns stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from accounts.kinds.declaration import Kind
+from accounts.models import Cluster
+from accounts.services.object_status import STATUS_READERS
+from accounts.services.reach import Reach
+from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.registry import JOB_KINDS
+from clusters.manifests.get import configuration_manifests
+from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
+from kueueweb.wire import tables
+from kueueweb.wire.job_objects import job_objects
+from kueueweb.wire.tables import Column
+from queues.api.configuration_views import VIEWS, KindListView
+from queues.kinds import KINDS
+from queues.models import Job, Workload
+from queues.services.workload_objects import workload_manifest
+from scheduler.api.flavor_views import ResourceFlavorListView
+from scheduler.api.queue_views import ClusterQueueListView, CohortListView, LocalQueueListView
+
+JsonObject = dict[str, Any]
+READ_VERBS: Final = ("get", "list")
+_SHORT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "LocalQueue": ("queue", "queues", "lq"),
+    "ResourceFlavor": ("flavor", "flavors", "rf"),
+}
+"""The words of Kueue's definitions where ours are fewer."""
+_LIST_VIEWS: Final[Mapping[str, type[KindListView]]] = {
+    **{name: views[0] for name, views in VIEWS.items()},
+    "ClusterQueue": ClusterQueueListView,
+    "Cohort": CohortListView,
+    "LocalQueue": LocalQueueListView,
+    "ResourceFlavor": ResourceFlavorListView,
+}
+"""REST's lists: they know which rows a user may see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object at its addresses. `versions` are without the group, the preferred one first."""
+
+    kind: str
+    plural: str
+    group: str
+    versions: tuple[str, ...]
+    namespaced: bool
+    short_names: tuple[str, ...]
+    rows: Callable[[Reach], QuerySet[Any]]
+    """The rows that a user may see, by REST's rules."""
+    objects: Callable[[Cluster, Sequence[Any]], list[JsonObject]]
+    """The rows as objects in the preferred version."""
+    columns: Callable[[str], Sequence[Column]]
+    has_status: bool
+    fields: Mapping[str, str]
+    """Field selectors beside the name and the namespace -> columns of the rows."""
+
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+    @property
+    def qualified(self) -> str:
+        """The name in messages, as Kubernetes writes it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def api_version(self, version: str) -> str:
+        """The apiVersion of its objects in a version."""
+        return f"{self.group}/{version}" if self.group else version
+
+    def address(self, version: str) -> str:
+        """The address of the group and the version."""
+        return f"apis/{self.group}/{version}" if self.group else f"api/{version}"
+
+
+def _configuration(name: str) -> Resource:
+    kind = KINDS[name]
+    view = _LIST_VIEWS[name]
+
+    def rows(reach: Reach) -> QuerySet[Any]:
+        asked = view()
+        asked.reach = reach
+        return asked.visible().prefetch_related(*kind.prefetch)
+
+    group, versions = _served_versions(name, kind)
+    return Resource(
+        kind=name,
+        plural=kind.plural.replace("-", ""),
+        group=group,
+        versions=versions,
+        namespaced=kind.namespaced,
+        short_names=_SHORT_NAMES.get(name, kind.short_names),
+        rows=rows,
+        objects=lambda cluster, rows: [
+            _completed(name, found) for found in configuration_manifests(cluster, kind, rows)
+        ],
+        columns=lambda version: tables.columns_of(name, version),
+        has_status=name in STATUS_READERS or name == "Namespace",
+        fields={},
+    )
+
+
+def _jobs(kind: JobKind) -> Resource:
+    def rows(reach: Reach) -> QuerySet[Any]:
+        there = Job.objects.filter(reach.rows_in_namespaces(), kind=kind.kind, deletion_requested_at=None)
+        return there.prefetch_related("workloads")
+
+    return Resource(
+        kind=kind.kind,
+        plural=kind.plural,
+        group=kind.group,
+        versions=(kind.api_version.rpartition("/")[2],),
+        namespaced=True,
+        short_names=kind.short_names,
+        rows=rows,
+        objects=job_objects,
+        columns=lambda _: tables.JOB_COLUMNS,
+        has_status=True,
+        fields={},
+    )
+
+
+def _served_versions(name: str, kind: Kind) -> tuple[str, tuple[str, ...]]:
+    if name in KUEUE_KINDS:
+        served = [found.api_version for found in KUEUE_KINDS[name]]
+        return GROUP, tuple(version for version in ("v1beta2", "v1beta1") if f"{GROUP}/{version}" in served)
+    group, _, version = kind.versions[0].rpartition("/")
+    return group, (version,)
+
+
+def _completed(name: str, found: JsonObject) -> JsonObject:
+    """The object with what each of its kind says in a cluster."""
+    if name == "Namespace":
+        return {**found, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+    return found
+
+
+_KUEUE: Final = (
+    "AdmissionCheck", "ClusterQueue", "Cohort", "LocalQueue", "MultiKueueCluster", "MultiKueueConfig",
+    "ProvisioningRequestConfig", "ResourceFlavor", "Topology", "WorkloadPriorityClass",
+)  # fmt: skip
+
+RESOURCES: Final[Sequence[Resource]] = (
+    _configuration("Namespace"),
+    *(_jobs(kind) for kind in JOB_KINDS.values() if kind.has_workload and kind.api_version == "batch/v1"),
+    *map(_configuration, _KUEUE),
+    Resource(
+        kind="Workload",
+        plural="workloads",
+        group=GROUP,
+        versions=("v1beta2", "v1beta1"),
+        namespaced=True,
+        short_names=("kwl", "kueueworkload", "kueueworkloads", "wl"),
+        rows=lambda reach: (
+            Workload.objects.filter(reach.rows_in_namespaces()).select_related("job").prefetch_related("pod_sets")
+        ),
+        objects=lambda _, rows: [workload_manifest(row) for row in rows],
+        columns=lambda version: tables.columns_of("Workload", version),
+        has_status=True,
+        fields={"status.admission.clusterQueue": "cluster_queue_name", "spec.queueName": "queue_name"},
+    ),
+)
+"""Each kind once."""
+
+
+def groups() -> dict[str, dict[str, list[Resource]]]:
+    """Group -> version, the preferred one first -> resources. The core group is empty."""
+    found: dict[str, dict[str, list[Resource]]] = {}
+    for resource in RESOURCES:
+        for version in resource.versions:
+            found.setdefault(resource.group, {}).setdefault(version, []).append(resource)
+    return found
+
+
+def resource_named(group: str, plural: str) -> Resource | None:
+    """The resource of a group and a plural."""
+    return next((each for each in RESOURCES if (each.group, each.plural) == (group, plural)), None)

@@ -1,0 +1,98 @@
+"""Questions of users about themselves: may I, what may I, and who am I. They are answered from our roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kueueweb.api.content import JSONParser
+from kueueweb.wire.base import WireView
+from kueueweb.wire.discovery import VERBS
+from kueueweb.wire.protobuf import ReviewParser
+from kueueweb.wire.refusals import Refusal
+from kueueweb.wire.resources import RESOURCES, resource_named
+from kueueweb.wire.rights import allows
+
+_EVERYTHING: Final = "*"
+
+
+class _ReviewView(WireView):
+    parser_classes = (JSONParser, ReviewParser)  # type: ignore[assignment]  # more than the base reads
+    kind: ClassVar[str]
+    group: ClassVar[str]
+
+    def post(self, request: Request) -> Response:
+        """The question with its answer."""
+        body = request.data
+        if not isinstance(body, Mapping) or body.get("kind") not in (None, self.kind):
+            raise Refusal(400, f"the object provided is no {self.kind}")
+        spec = body.get("spec") or {}
+        if not isinstance(spec, Mapping):
+            raise Refusal(400, "spec: Invalid value: must be an object")
+        answer = {"kind": self.kind, "apiVersion": f"{self.group}/v1", "metadata": {"creationTimestamp": None}}
+        return Response({**answer, "spec": spec, "status": self.status(spec)}, 201)
+
+    def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer."""
+        raise NotImplementedError
+
+
+class AccessReviewView(_ReviewView):
+    """`kubectl auth can-i VERB RESOURCE`."""
+
+    kind = "SelfSubjectAccessReview"
+    group = "authorization.k8s.io"
+
+    def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Whether the user may do it."""
+        asked = spec.get("resourceAttributes")
+        if not isinstance(asked, Mapping):
+            other = spec.get("nonResourceAttributes")
+            if not isinstance(other, Mapping):
+                raise Refusal(422, "spec: Required value: resourceAttributes or nonResourceAttributes")
+            path = other.get("path", "")
+            return {"allowed": str(path).startswith(("/api", "/version", "/openapi"))}
+        group, plural, verb, namespace = (
+            str(asked.get(key) or "") for key in ("group", "resource", "verb", "namespace")
+        )
+        if _EVERYTHING in (group, plural, verb):
+            return {"allowed": self.access.is_cluster_admin}
+        resource = resource_named(group, plural)
+        if resource is None or asked.get("subresource") not in (None, "", "status"):
+            return {"allowed": False, "reason": f"{plural}.{group} is not served here"}
+        if allows(self.access, resource, verb, namespace):
+            return {"allowed": True}
+        return {"allowed": False, "reason": f"no role of {self.access.username} allows it"}
+
+
+class RulesReviewView(_ReviewView):
+    """`kubectl auth can-i --list`."""
+
+    kind = "SelfSubjectRulesReview"
+    group = "authorization.k8s.io"
+
+    def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """All that the user may do in a namespace."""
+        namespace = str(spec.get("namespace") or "")
+        rules = []
+        for resource in RESOURCES:
+            where = namespace if resource.namespaced else ""
+            verbs = [verb for verb in VERBS if allows(self.access, resource, verb, where)]
+            if verbs:
+                rules.append({"verbs": verbs, "apiGroups": [resource.group], "resources": [resource.plural]})
+        paths = {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/version"]}
+        return {"resourceRules": rules, "nonResourceRules": [paths], "incomplete": False}
+
+
+class SubjectReviewView(_ReviewView):
+    """`kubectl auth whoami`."""
+
+    kind = "SelfSubjectReview"
+    group = "authentication.k8s.io"
+
+    def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The user."""
+        return {"userInfo": {"username": self.access.username, "groups": ["system:authenticated"]}}

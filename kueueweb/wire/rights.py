@@ -1,0 +1,30 @@
+"""Which requests are answered, by the table of permissions and by REST's rules for lists."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from accounts.services.access import Access
+from kueueweb.wire.discovery import VERBS
+from kueueweb.wire.resources import Resource
+
+_READS: Final = frozenset({"get", "list", "watch"})
+
+
+def reads(access: Access, resource: Resource, namespace: str) -> bool:
+    """Whether the user may list the resource there; the list then has the objects that they may see.
+
+    A queue admin reads the queues below its cohorts, in whichever namespace they are.
+    """
+    if not namespace or not resource.namespaced:
+        return access.has_any_role
+    return access.sees(namespace) or access.may_in_tree(resource.kind)
+
+
+def allows(access: Access, resource: Resource, verb: str, namespace: str) -> bool:
+    """Whether a request with this verb is answered."""
+    if verb not in VERBS:
+        return False
+    if verb in _READS:
+        return reads(access, resource, namespace)
+    return access.may("submit", resource.kind, namespace) or access.may_in_tree(resource.kind)

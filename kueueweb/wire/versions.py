@@ -1,0 +1,100 @@
+"""Resource versions: numbers of PostgreSQL's transactions, so that every web process gives and understands the same.
+
+An object's version is 2x + 1, x being the transaction that wrote its rows last. A list's is 2n, where every transaction
+before n was complete when the list was read: what is newer than the list has a version above it, and so has all that
+was written by transactions still under way. Statuses that are computed from the rows of many objects get the number of
+a transaction when a process sees them change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import connection
+from django.db.models import BigIntegerField
+from django.db.models.expressions import RawSQL
+
+from clusters.served.contents import digest
+from queues.models import Workload
+
+_WRAP: Final = 2**32
+_MAX_KNOWN: Final = 100_000
+"""Computed statuses that one process remembers."""
+_OF_WORKLOADS: Final = """
+    greatest(queues_workload.xmin::text::bigint,
+        (SELECT max(xmin::text::bigint) FROM queues_podset WHERE workload_id = queues_workload.id))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """The transactions of one moment: all before `complete` are complete, and none from `following` on has begun."""
+
+    complete: int
+    following: int
+
+    @property
+    def version(self) -> int:
+        """The version of a list that is read now."""
+        return 2 * self.complete
+
+    def version_of(self, written_by: int) -> int:
+        """The version of an object, from the 32 bits that a row keeps of its transaction."""
+        # Rows are read after the horizon, so that their transaction may also be a later one: the nearest is meant.
+        ahead = (written_by - self.following + _WRAP // 2) % _WRAP - _WRAP // 2
+        return 2 * (self.following + ahead) + 1
+
+
+def horizon() -> Horizon:
+    """Return the horizon of now. Read it before the rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_snapshot_xmin(now_)::text::bigint, pg_snapshot_xmax(now_)::text::bigint "
+            "FROM pg_current_snapshot() AS now_"
+        )
+        complete, following = cursor.fetchone()
+    return Horizon(complete, following)
+
+
+def written_by(model: type[Any]) -> RawSQL:
+    """Return the transaction that wrote an object's rows last, in 32 bits."""
+    sql = _OF_WORKLOADS if model is Workload else f'"{model._meta.db_table}".xmin::text::bigint'
+    return RawSQL(sql, [], output_field=BigIntegerField())  # noqa: S611 (our own constants)
+
+
+class ComputedStatuses:
+    """Versions of objects whose status is computed when it is read. One for each process."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def versions(self, items: Sequence[tuple[Mapping[str, Any], int]]) -> list[int]:
+        """Return the versions of objects, each given with that of its row: a later one where its status has changed
+        since this process saw it last."""
+        found = [(item["metadata"]["uid"], digest(item.get("status") or {}), version) for item, version in items]
+        with self._lock:
+            changed = [self._known.get(uid, (seen, 0))[0] != seen for uid, seen, _ in found]
+            now = 2 * _new_transaction() + 1 if any(changed) else 0
+            versions = []
+            for (uid, seen, version), differs in zip(found, changed, strict=True):
+                kept = now if differs else max(version, self._known.get(uid, ("", 0))[1])
+                self._known[uid] = (seen, max(kept, version))
+                self._known.move_to_end(uid)
+                versions.append(max(kept, version))
+            while len(self._known) > _MAX_KNOWN:
+                self._known.popitem(last=False)
+        return versions
+
+
+def _new_transaction() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_current_xact_id()::text::bigint")
+        return int(cursor.fetchone()[0])
+
+
+computed_statuses: Final = ComputedStatuses()

@@ -1,0 +1,167 @@
+"""The real kubectl against the web process, with a token of ours: nothing of the cluster is asked."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+from django.contrib.auth.models import User
+
+from accounts.models import Cluster
+from accounts.services.tokens import create_token
+from clusters.manifests import apply_manifests
+from clusters.webhook.certificates import renewed
+from scheduler.leader.engine import Engine
+from tests.kubernetes.control_plane import PROGRAMS
+from tests.kueueweb.wire.conftest import JOB, OBJECTS
+from tests.users import cluster, make_user
+from tests.web_server import listening_server
+
+__all__ = ["cluster"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Kubectl = Callable[..., str]
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "kubectl.md"
+_SECONDS: Final = 120
+_CONTEXTS: Final = ("alice", "bob", "charlie")
+
+
+def kubeconfig(server: str, authority: Path) -> str:
+    """A context for each user, with a token of theirs; west is another cluster of the same server."""
+    trust = {"certificate-authority": str(authority)}
+    users = [User.objects.filter(username=name).first() or make_user(name) for name in _CONTEXTS]
+    contexts = [(name, {"cluster": "default", "user": name, "namespace": "team-a"}) for name in _CONTEXTS]
+    contexts.append(("west", {"cluster": "west", "user": "alice"}))
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {"name": "default", "cluster": {"server": f"https://{server}", **trust}},
+                {"name": "west", "cluster": {"server": f"https://{server}/kubernetes/west", **trust}},
+            ],
+            "users": [{"name": user.username, "user": {"token": create_token(user)[0]}} for user in users],
+            "contexts": [{"name": name, "context": context} for name, context in contexts],
+        }
+    )
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster, tmp_path: Path) -> Iterator[Kubectl]:
+    """Runs kubectl as a user and returns its output; a refusal is a CalledProcessError with its words."""
+    apply_manifests(cluster, OBJECTS, user=None)
+    Cluster.objects.create(name="west")
+    for name in ("first", "second", "third"):
+        text = JOB.replace("NAMESPACE", "team-a").replace("NAME", name).replace("APP", name)
+        apply_manifests(cluster, text, user=None)
+    Engine(cluster, "test").run()
+    issued = renewed(None, ["127.0.0.1"], datetime.now(UTC))
+    files = {name: tmp_path / f"{name}.pem" for name in ("authority", "server", "key")}
+    files["authority"].write_bytes(issued.authorities)
+    files["server"].write_bytes(issued.certificate)
+    files["key"].write_bytes(issued.key)
+    # kubectl sends a token over TLS only.
+    with listening_server(ssl_certfile=str(files["server"]), ssl_keyfile=str(files["key"])) as server:
+        config = tmp_path / "kubeconfig"
+        config.write_text(kubeconfig(server, files["authority"]))
+
+        def run(user: str, words: str, stdin: str = "") -> str:
+            command = [str(PROGRAMS / "kubectl"), "--kubeconfig", str(config), "--context", user, *words.split()]
+            command += ["--cache-dir", str(tmp_path / "cache")]
+            done = subprocess.run(command, check=False, capture_output=True, text=True, input=stdin, timeout=_SECONDS)
+            if done.returncode:
+                sys.stderr.write(done.stderr)
+                raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+            return done.stdout
+
+        yield run
+
+
+def table(text: str) -> list[list[str]]:
+    """The cells of kubectl's output."""
+    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+
+
+def refusal(run: Kubectl, user: str, words: str) -> str:
+    """The words of a refusal."""
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        run(user, words)
+    return str(refused.value.stderr)
+
+
+def test_get_and_describe(kubectl: Kubectl) -> None:
+    resources = {line.split()[0] for line in kubectl("alice", "api-resources --no-headers").splitlines()}
+    assert {"clusterqueues", "localqueues", "workloads", "jobs", "namespaces", "resourceflavors"} <= resources
+
+    [header, row] = table(kubectl("alice", "get cq -o wide"))
+    assert header == ["NAME", "COHORT", "STRATEGY", "PENDING WORKLOADS", "ADMITTED WORKLOADS"]
+    assert row == ["research", "company", "BestEffortFIFO", "1", "2"]
+    assert table(kubectl("bob", "get queue")) == [
+        ["NAME", "CLUSTERQUEUE", "PENDING WORKLOADS", "ADMITTED WORKLOADS"],
+        ["main", "research", "1", "2"],
+    ]
+    workloads = table(kubectl("bob", "get workloads"))
+    assert workloads[0] == ["NAME", "QUEUE", "RESERVED IN", "ADMITTED", "FINISHED", "AGE"]
+    assert len(workloads) == 4
+    jobs = table(kubectl("bob", "get jobs --sort-by .metadata.name"))
+    assert [job[:3] for job in jobs[1:]] == [
+        ["first", "Running", "0/2"], ["second", "Running", "0/2"], ["third", "Suspended", "0/2"],
+    ]  # fmt: skip
+    assert table(kubectl("bob", "get jobs -l app=second --no-headers"))[0][0] == "second"
+    assert kubectl("bob", "get jobs --chunk-size 1 -o name").split() == [
+        "job.batch/first", "job.batch/second", "job.batch/third",
+    ]  # fmt: skip
+    assert kubectl("bob", "get ns -o name").split() == ["namespace/team-a"]
+
+    queue = yaml.safe_load(kubectl("alice", "get clusterqueue research -o yaml"))
+    assert (queue["apiVersion"], queue["status"]["admittedWorkloads"]) == ("kueue.x-k8s.io/v1beta2", 2)
+    older = json.loads(kubectl("alice", "get clusterqueues.v1beta1.kueue.x-k8s.io research -o json"))
+    assert (older["apiVersion"], older["spec"]["cohort"]) == ("kueue.x-k8s.io/v1beta1", "company")
+    assert kubectl("alice", "get wl -A -o jsonpath={.items[*].spec.queueName}").split() == ["main"] * 3
+    described = kubectl("bob", "describe job third")
+    assert re.search(r"^Name:\s+third$", described, re.MULTILINE)
+    assert "Cohort Name:  company" in kubectl("alice", "describe clusterqueue research")
+    assert table(kubectl("west", "get cq")) == []
+
+
+@pytest.mark.usefixtures("kubectl")
+def test_the_commands_of_the_page(tmp_path: Path) -> None:
+    commands = re.findall(r"^    kubectl (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(commands) > 10
+    server = yaml.safe_load((tmp_path / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"]
+    token = create_token(User.objects.get(username="alice"))[0]
+    environment = {"KUBECONFIG": str(tmp_path / "page"), "HOME": str(tmp_path)}
+    for command in commands:
+        words = command.replace("TOKEN", token).replace("https://kueueweb.example.org", server).split()
+        if "set-cluster" in words:
+            words.append(f"--certificate-authority={tmp_path / 'authority.pem'}")
+        done = subprocess.run(
+            [str(PROGRAMS / "kubectl"), *words], check=False, capture_output=True, text=True, env=environment,
+            timeout=_SECONDS,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert done.stdout, command
+
+
+def test_each_user_sees_their_own(kubectl: Kubectl) -> None:
+    assert kubectl("charlie", "get wl -A -o name") == ""
+    assert 'cannot list resource "jobs"' in refusal(kubectl, "charlie", "get jobs -n team-a")
+    assert kubectl("bob", "get cq -o name").split() == ["clusterqueue.kueue.x-k8s.io/research"]
+    assert kubectl("charlie", "get cq -o name") == ""
+    assert "NotFound" in refusal(kubectl, "charlie", "get cq research")
+    assert kubectl("bob", "auth can-i list jobs").strip() == "yes"
+    with pytest.raises(subprocess.CalledProcessError) as no:
+        kubectl("charlie", "auth can-i list jobs")
+    assert no.value.stdout.startswith("no - no role of charlie")
+    assert "bob" in kubectl("bob", "auth whoami")
+    assert "workloads.kueue.x-k8s.io" in kubectl("bob", "auth can-i --list")
+    assert "must be logged in" in refusal(kubectl, "bob", "get jobs --token nonsense")
