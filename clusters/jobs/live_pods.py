@@ -81,8 +81,24 @@ class LivePod(ManagedPod):
         _give_back([self.object], self.store)
 
 
+@dataclass(slots=True)
+class GroupChanges:
+    """The changes that passes make to the workload of a group.
+
+    * workload: as it is to be, None if the group has none; why: why it has none.
+    * surplus: pods for which the group has no place.
+    * released: pods that the group needs no more; acts: whether any pod is to change.
+    """
+
+    workload: JsonObject | None
+    why: str = ""
+    surplus: set[str] = field(default_factory=set)
+    released: set[str] = field(default_factory=set)
+    acts: bool = False
+
+
 class SeenPodGroup(PodGroup):
-    """Pods that are one workload together, whose workload the watcher follows."""
+    """Pods that are one workload together, whose workload is stored in a row."""
 
     why = ""
     """Why the pods are no group yet."""
@@ -100,6 +116,13 @@ class SeenPodGroup(PodGroup):
         except (JobError, PendingJob) as reason:
             self.why = str(reason)
             raise
+
+
+class SubmittedPodGroup(SeenPodGroup):
+    """Pods of rows that are one workload together: the push makes them, starts them and stops them."""
+
+    def is_suspended(self) -> bool:
+        return False  # a row does not say whether its pod runs
 
 
 class LivePodGroup(SeenPodGroup):
@@ -170,12 +193,15 @@ def look_at_pods(
 
 
 def look_at_group(
-    pods: Sequence[JsonObject], roles: Mapping[str, str], workload: JsonObject | None, context: JobContext
-) -> tuple[JsonObject | None, str, set[str], bool]:
+    pods: Sequence[JsonObject],
+    roles: Mapping[str, str],
+    workload: JsonObject | None,
+    context: JobContext,
+    group_class: type[SeenPodGroup] = SeenPodGroup,
+) -> GroupChanges:
     """Run passes over the pods of a group until they change nothing more.
 
-    `roles` are those of the pods by name, as far as rows say. Returns the workload as it is to be, None if the group
-    has none; why it has none; the pods for which the group has no place; and whether any pod is to change.
+    `roles` are those of the pods by name, as far as rows say. `workload` is None for a group that is not complete yet.
     """
     shown = sorted((_with_role(pod, roles.get(name_of(pod), "")) for pod in pods), key=name_of)
     store = _PodStore([*shown, *([workload] if workload is not None else [])])
@@ -183,7 +209,7 @@ def look_at_group(
     why = ""
     for _ in range(_MAX_PASSES):
         before = store.writes
-        group = SeenPodGroup(namespace, name, context, store)
+        group = group_class(namespace, name, context, store)
         try:
             reconcile(group)
         except JobError as error:
@@ -192,9 +218,14 @@ def look_at_group(
         why = group.why
         if store.writes == before:
             break
-    acts = bool(store.deleted) or any(store.get(Pod.kind, namespace, name_of(pod)) != pod for pod in shown)
-    surplus = {name for name, pod in store.deleted.items() if state.condition_of(pod, TERMINATION_TARGET) is None}
-    return store.get("Workload", namespace, name), why, surplus, acts
+    left = {name_of(pod): store.get(Pod.kind, namespace, name_of(pod)) for pod in shown}
+    return GroupChanges(
+        store.get("Workload", namespace, name),
+        why,
+        {name for name, pod in store.deleted.items() if state.condition_of(pod, TERMINATION_TARGET) is None},
+        {name for name, pod in left.items() if pod is None or not _has_finalizer(pod)},
+        bool(store.deleted) or any(left[name_of(pod)] != pod for pod in shown),
+    )
 
 
 def _live(

@@ -1,51 +1,39 @@
-"""Groups of pods that others made: runs the controller's pass over the pods of a group, and stores in rows the
-changes of its workload.
-
-The workload of a group has a row from its first pod on, and waits as incomplete until the pass makes it.
-"""
+"""Groups of pods that others made: remembers their pods as they are in the cluster, and has the controller's pass run
+over the groups that changed."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from django.db import DataError, transaction
+from django.db import DataError
 
-from accounts.events import request_push, wake_scheduler
+from accounts.events import request_push
 from accounts.exceptions import ManifestErrors
-from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework import conditions as state
-from clusters.jobs.framework.context import JobContext
-from clusters.jobs.framework.manifest import annotations_of, labels_of, name_of, namespace_of, uid_of
+from clusters.jobs.framework.manifest import name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod import group_name_of, is_gated, role_of
-from clusters.jobs.live_job import changed_spec, shown_workload
-from clusters.jobs.live_pods import look_at_group
+from clusters.jobs.live_groups import MAX_ROUNDS, GroupLook
 from queues.manifests.pod_group import POD_GROUP
-from queues.manifests.workload import PodSetSpec
 from queues.models import Job, Workload
-from queues.services.job_changes import change_workload, pod_set_specs
-from queues.services.pod_groups.life import Member, excess_message, is_composed, is_followed, set_condition
-from queues.services.pods import record_reclaimable
+from queues.services.pod_groups.life import Member, is_followed
 from queues.services.workload_events import log_event
-from queues.services.workloads import raise_push, record_finished
-from scheduling.lifecycle.conditions import OWNER_IS_GONE
+from queues.services.workloads import raise_push
 from scheduling.model.times import rfc3339
-from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PendingReason, WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
 _ACTOR: Final = "watcher"
-_MAX_ROUNDS: Final = 3
-"""Passes over one group in a row: its row may change while the pass runs."""
 GroupKey = tuple[str, str]
 """The namespace and the name of a group."""
 
@@ -96,7 +84,7 @@ class FoundGroups:
             return
         told: list[int] = []
         left = set(groups)
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             again: set[GroupKey] = set()
             for look in self._looks(left, now):
                 try:
@@ -116,7 +104,7 @@ class FoundGroups:
                 raise_push(Workload.objects.filter(job__in=told))
             request_push(self._cluster.name)
 
-    def _looks(self, groups: Collection[GroupKey], now: datetime) -> Iterator[_Look]:
+    def _looks(self, groups: Collection[GroupKey], now: datetime) -> Iterator[_FoundLook]:
         """The groups that have an unfinished workload, with their rows, in three queries."""
         jobs = Job.objects.filter(
             cluster=self._cluster, kind=POD_GROUP, found_in_cluster=True, deletion_requested_at=None,
@@ -135,7 +123,17 @@ class FoundGroups:
             workload.job = group
             if is_followed(group, members[group.pk]):
                 pods = list(self._pods.get((group.namespace, group.name), {}).values())
-                yield _Look(self._cluster, group, members[group.pk], workload, pods, context, now, self._strangers)
+                yield _FoundLook(
+                    self._cluster,
+                    group,
+                    members[group.pk],
+                    workload,
+                    pods,
+                    context,
+                    _ACTOR,
+                    now,
+                    strangers=self._strangers,
+                )
 
     def _any_is_there(self, members: Iterable[Member]) -> bool:
         for member in members:
@@ -145,181 +143,32 @@ class FoundGroups:
         return False
 
 
-class _Look:
-    """One group with its pods and its rows, and the changes that the pass makes to them.
+@dataclass
+class _FoundLook(GroupLook):
+    """A group whose pods others made, as they are in the cluster; `strangers` as in `FoundGroups`."""
 
-    * acts: whether the push has pods of the group to change.
-    """
+    strangers: set[str] = field(default_factory=set)
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        group: Job,
-        members: Sequence[Member],
-        row: Workload,
-        pods: list[JsonObject],
-        context: JobContext,
-        now: datetime,
-        strangers: set[str],
-    ) -> None:
-        self.group = group
-        self.members = members
-        self.pods = pods
-        self.acts = False
-        self._cluster = cluster
-        self._row = row
-        self._context = context
-        self._now = now
-        self._strangers = strangers
-        self._role_by_name = {member.row.name: member.role for member in members}
-        self._before: JsonObject | None = None
-        self._after: JsonObject | None = None
-        self._why = ""
-        self._surplus: set[str] = set()
-
-    def run(self) -> None:
-        """Run the pass. Raises ClusterError."""
-        self._before = shown_workload(self._row, self.pods[0]) if is_composed(self._row) else None
-        found = look_at_group(self.pods, self._role_by_name, self._before, self._context)
-        self._after, self._why, self._surplus, self.acts = found
-
-    def store(self) -> bool:
-        """Store the changes; False if the row has changed since it was read. Raises ManifestErrors."""
-        if self._before is not None and self._after == self._before and not (self._surplus or self._new_strangers()):
-            return True
-        with transaction.atomic():
-            rows = Workload.objects.filter(pk=self._row.pk, updated_at=self._row.updated_at)
-            locked = rows.select_for_update().prefetch_related("pod_sets").first()
-            if locked is None:
-                return False
-            locked.job = self.group
-            self._row = locked
-            if not self.pods:
-                self._end()
-            elif self._before is None and self._after is None:
-                self._wait(self._why)
-            elif self._before is None and self._after is not None:
-                self._compose(self._after)
-            elif self._before is not None and self._after is not None:
-                self._follow(self._before, self._after)
-            elif self._row.quota_reserved_at is None:  # another workload fits its pods: it is composed anew
-                why = f"The pods of group {self.group.name} have changed"
-                set_condition(self._row, ConditionStatus.TRUE, PendingReason.POD_GROUP_INCOMPLETE, why, self._now)
-                return False
-            self._remove_surplus(self._surplus)
-        return True
-
-    def _end(self) -> None:
-        """End a workload without pods; one that was evicted waits for others, if its pods had no finalizers."""
-        evicted = state.condition_of({"status": {"conditions": self._row.conditions}}, state.EVICTED) or {}
-        if evicted.get("status") == "True":
-            set_condition(self._row, ConditionStatus.TRUE, evicted["reason"], evicted["message"], self._now)
-            return
-        key, reason = (self._row.namespace, self._row.name), FinishedReason.OWNER_NOT_FOUND
-        record_finished(self._cluster, [key], reason, OWNER_IS_GONE, actor=_ACTOR, now=self._now)
-
-    def _wait(self, why: str) -> None:
-        """Say why the group has no workload yet."""
-        total, there = self.group.manifest["spec"]["totalCount"], len(self.pods)
-        if there < total:
-            why = f"Pod group {self.group.name} is not complete: {there} of its {total} pods are there"
-        if set_condition(self._row, ConditionStatus.TRUE, PendingReason.POD_GROUP_INCOMPLETE, why, self._now):
-            log_event(self._row, "ErrWorkloadCompose", why, actor=_ACTOR, now=self._now, warning=True)
-
-    def _compose(self, made: JsonObject) -> None:
-        """Give the row what the pass has made: the group is complete, and its place in the queue counts from here."""
-        pod_sets, noted = self._pod_sets(made), self._annotations()
-        if pod_sets is None or noted is None:
-            return
-        annotations = {**annotations_of(made), **noted}
-        spec = replace(changed_spec(self._row, made, lambda: pod_sets), pod_sets=pod_sets)
-        spec = replace(spec, labels=dict(labels_of(made)), annotations={**spec.annotations, **annotations})
-        change_workload(self._row, spec, actor=_ACTOR, now=self._now)
-        kind = ConditionType.WAITING_FOR_REPLACEMENT_PODS
-        conditions = [each for each in self._row.conditions if each["type"] != kind]
-        since = {"created_at": self._now, "updated_at": self._now}
-        Workload.objects.filter(pk=self._row.pk).update(conditions=conditions, **since)
-        wake_scheduler(self._cluster.name)
-
-    def _annotations(self) -> dict[str, str] | None:
-        """The annotations that the pods hand over to their workload; None, and the group waits, if they differ."""
-        copied, found = copied_keys(self._cluster.configuration), dict[str, str]()
-        for pod in self.pods:
-            _, noted = copied.of({}, annotations_of(pod))
-            for key, value in noted.items():
-                if found.setdefault(key, value) != value:
-                    self._wait(f"Pods of group {self.group.name} have different values of the annotation {key}")
-                    return None
-        return found
-
-    def _remove_surplus(self, names: Collection[str]) -> None:
-        """Have the push delete pods for which the group has no place."""
-        rows = Job.objects.filter(group=self.group, name__in=names, deletion_requested_at=None)
-        new = sorted(rows.values_list("name", flat=True)) if names else []
-        rows.update(deletion_requested_at=self._now)
-        for name in new:
-            log_event(self._row, "ExcessPodDeleted", excess_message(name), actor=_ACTOR, now=self._now)
-
-    def _pod_sets(self, made: JsonObject) -> tuple[PodSetSpec, ...] | None:
-        """The pod sets of the workload with the pods of its roles; None while a pod of a role has no row."""
-        by_role: dict[str, Member] = {}
-        for member in self.members:
-            by_role.setdefault(member.role, member)
-        wanted = made["spec"]["podSets"]
-        if any(each["name"] not in by_role for each in wanted):
-            return None
-        return tuple(
-            replace(by_role[each["name"]].job.pod_sets[0], name=each["name"], count=each["count"]) for each in wanted
-        )
+    def _leaves_pods(self) -> bool:
+        return super()._leaves_pods() or bool(self._new_strangers())
 
     def _follow(self, before: JsonObject, after: JsonObject) -> None:
-        key = (self._row.namespace, self._row.name)
-        finished = state.condition_of(after, state.FINISHED) or {}
-        if state.is_finished(after) and not state.is_finished(before):
-            reason, message = FinishedReason(str(finished["reason"])), str(finished.get("message") or "")
-            if reason is not FinishedReason.FAILED_TO_START:  # the push tells of it
-                record_finished(self._cluster, [key], reason, message, actor=_ACTOR, now=self._now)
-            self.acts = True
-            return
-        if after["spec"] != before["spec"]:
-            spec = changed_spec(self._row, after, lambda: pod_set_specs(self._row))
-            change_workload(self._row, spec, actor=_ACTOR, now=self._now)
-            wake_scheduler(self._cluster.name)
-        reclaimable = (after.get("status") or {}).get("reclaimablePods") or ()
-        if reclaimable != (before.get("status") or {}).get("reclaimablePods"):
-            for each in reclaimable:
-                record_reclaimable(self._cluster, each["name"], {key: each["count"]})
-        self._follow_condition(after)
-        self._name_strangers()
+        super()._follow(before, after)
+        if not state.is_finished(after):
+            self._name_strangers()
 
     def _name_strangers(self) -> None:
         """Say once of each pod that waits, and whose role the workload does not have, that it can't join."""
-        known = ", ".join(sorted(self._roles()))
-        for pod in self._new_strangers():
-            self._strangers.add(uid_of(pod))
-            why = f"it has another shape ({self._role_of(pod)}) than the pods of the group ({known})"
+        known = ", ".join(sorted(pod_set.name for pod_set in self.row.pod_sets.all()))
+        for pod, role in self._new_strangers():
+            self.strangers.add(uid_of(pod))
+            why = f"it has another shape ({role}) than the pods of the group ({known})"
             message = f"Pod {name_of(pod)} can't join the group: {why}"
-            log_event(self._row, "ErrWorkloadCompose", message, actor=_ACTOR, now=self._now, warning=True)
+            log_event(self.row, "ErrWorkloadCompose", message, actor=_ACTOR, now=self.now, warning=True)
 
-    def _new_strangers(self) -> list[JsonObject]:
-        known = self._roles()
-        waiting = [pod for pod in self.pods if is_gated(pod) and uid_of(pod) not in self._strangers]
-        return [pod for pod in waiting if self._role_of(pod) not in known]
-
-    def _role_of(self, pod: JsonObject) -> str:
-        return self._role_by_name.get(name_of(pod)) or role_of(pod)
-
-    def _roles(self) -> set[str]:
-        return {pod_set.name for pod_set in self._row.pod_sets.all()}
-
-    def _follow_condition(self, after: JsonObject) -> None:
-        found = state.condition_of(after, state.WAITING_FOR_REPLACEMENT_PODS)
-        if found is None:
-            return
-        status = ConditionStatus(found["status"])
-        if not set_condition(self._row, status, found["reason"], found["message"], self._now):
-            return
-        if status is ConditionStatus.TRUE:
-            kind = ConditionType.WAITING_FOR_REPLACEMENT_PODS
-            log_event(self._row, kind, found["message"], actor=_ACTOR, now=self._now, warning=True)
-        wake_scheduler(self._cluster.name)
+    def _new_strangers(self) -> list[tuple[JsonObject, str]]:
+        known = {pod_set.name for pod_set in self.row.pod_sets.all()}
+        roles = {member.row.name: member.role for member in self.members}
+        waiting = [pod for pod in self.pods if is_gated(pod) and uid_of(pod) not in self.strangers]
+        found = [(pod, roles.get(name_of(pod)) or role_of(pod)) for pod in waiting]
+        return [(pod, role) for pod, role in found if role not in known]

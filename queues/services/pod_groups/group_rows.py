@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import F
 
 from accounts.events import request_push
-from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied
 from queues.manifests import kueue_keys as keys
@@ -86,9 +85,8 @@ class _Store:
                 wait_for_pods(group, self._now)
         elif changed and not followed:
             self._change_workload()
-        if (fresh or changed) and not followed:
-            self._copy_keys(group)
-            refresh_groups(self._cluster, [group.pk], actor=self._actor, now=self._now)
+        if fresh or changed:
+            refresh_groups(self._cluster, [group.pk], anew=True, actor=self._actor, now=self._now)
         return applied
 
     def _store_pod(self, pod: GroupPod, group: Job) -> Applied:
@@ -145,24 +143,6 @@ class _Store:
             self._cluster, [spec], actor=self._actor, submitted_by=self._submitted_by, now=self._now,
             limited=not self._found,
         )  # fmt: skip
-
-    def _copy_keys(self, group: Job) -> None:
-        """Hand the labels and annotations over that the Configuration names, from every pod that is there by now."""
-        copied = copied_keys(self._cluster.configuration)
-        if not (copied.labels or copied.annotations):
-            return
-        rows = Workload.objects.filter(job=group, quota_reserved_at=None).order_by("pk").select_for_update()
-        workload = rows.first()
-        if workload is None:
-            return
-        labels, annotations = dict(workload.labels), dict(workload.annotations)
-        for pod in Job.objects.filter(group=group).order_by("pk"):
-            mine, noted = copied.of(pod.labels, pod.annotations)
-            labels, annotations = {**mine, **labels}, {**noted, **annotations}
-        if (labels, annotations) != (workload.labels, workload.annotations):
-            Workload.objects.filter(pk=workload.pk).update(
-                labels=labels, annotations=annotations, generation=F("generation") + 1
-            )
 
     def _change_workload(self) -> None:
         """If the group's first pod is submitted again, its fields apply to the workload. New pods are pushed to the

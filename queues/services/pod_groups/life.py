@@ -1,4 +1,4 @@
-"""The life of pod groups: the group's workload follows the pods that exist.
+"""The life of pod groups: the controller's pass (`clusters.jobs.live_groups`) runs when the pods of a group change.
 
 A group is a `Job` row of kind PodGroup that owns the workload; each of its pods is a `Job` row of kind Pod that
 references the group. The workload is composed once all pods exist; until then it is not queued. After that its pod
@@ -6,12 +6,12 @@ sets are fixed: a pod that fails or is deleted is missed until another one of it
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -23,21 +23,20 @@ from queues.manifests.job_workloads import JOB_READERS
 from queues.manifests.kueue_keys import RETRIABLE_IN_GROUP, ROLE_HASH
 from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember, role_hash
 from queues.manifests.workload import PodSetSpec
-from queues.models import Job, PodSet, Workload
-from queues.services.job_changes import change_workload, pod_set_specs
-from queues.services.workload_events import log_event
-from queues.services.workload_objects import workload_spec
-from queues.services.workloads import raise_push, record_finished
+from queues.models import Job, Workload
+from queues.services.workloads import raise_push
 from scheduling.manifest import FieldReader, ValidationReport
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import (
     ConditionStatus,
     ConditionType,
-    FinishedReason,
     PendingReason,
-    ReplacementPodsReason,
     WorkloadStatus,
 )
+
+GROUP_PASSES: Final[dict[str, Callable[[Cluster, Job, Workload, bool, str, datetime], None]]] = {}
+"""By the kind of a group's row: runs the controller's pass over the pods of a group that was submitted here, whose rows
+are locked, and stores its changes. `clusters`, which knows the controller, registers it."""
 
 
 class MemberPhase(StrEnum):
@@ -190,176 +189,27 @@ def withdraw_members(cluster: Cluster, rows: Sequence[Job], *, actor: str, now: 
 
 
 def refresh_groups(
-    cluster: Cluster, groups: Collection[int], *, actor: str = "watcher", now: datetime | None = None
+    cluster: Cluster,
+    groups: Collection[int],
+    *,
+    anew: bool = False,
+    actor: str = "watcher",
+    now: datetime | None = None,
 ) -> None:
-    """Update the workloads of these groups to the pods that the groups have."""
+    """Run the controller's pass over these groups. Where others made all of the pods, the watcher runs it, over the
+    pods of the cluster. `anew`: pods were submitted, and a workload without quota is made of the present ones."""
     if not groups:
         return
+    now = now or timezone.now()
     with transaction.atomic():
         rows = Job.objects.filter(cluster=cluster, pk__in=list(groups), kind=POD_GROUP)
         for group in rows.select_for_update().order_by("pk"):
-            workload = (
-                Workload.objects.filter(job=group)
-                .exclude(status=WorkloadStatus.FINISHED)
-                .select_for_update()
-                .prefetch_related("pod_sets")
-                .first()
-            )
+            if is_followed(group, members_of(group)):
+                continue
+            unfinished = Workload.objects.filter(job=group).exclude(status=WorkloadStatus.FINISHED)
+            workload = unfinished.select_for_update().prefetch_related("pod_sets").first()
             if workload is not None:
-                _Refresh(cluster, group, workload, actor, now or timezone.now()).run()
+                workload.job = group
+                composes = anew and workload.quota_reserved_at is None
+                GROUP_PASSES[POD_GROUP](cluster, group, workload, composes, actor, now)
         wake_scheduler(cluster.name)
-
-
-class _Refresh:
-    """The update of one group, with its rows locked."""
-
-    def __init__(self, cluster: Cluster, group: Job, workload: Workload, actor: str, now: datetime) -> None:
-        self._cluster = cluster
-        self._group = group
-        self._workload = workload
-        self._actor = actor
-        self._now = now
-        self._members = self._present()
-        spec = group.manifest["spec"]
-        self._total = int(spec["totalCount"])
-        self._fast = bool(spec.get("fastAdmission"))
-        self._serving = bool(spec.get("serving"))
-
-    def run(self) -> None:
-        """Finish the group, or update its pod sets, surplus pods, missing pods and reclaimable pods.
-
-        The watcher does so for a group whose pods others made, by Kueue's controller.
-        """
-        if is_followed(self._group, self._members):
-            return
-        ended = self._ended()
-        if ended is not None:
-            key = (self._workload.namespace, self._workload.name)
-            record_finished(self._cluster, [key], *ended, actor=self._actor, now=self._now)
-            self._push()  # its pods lose their finalizers
-            return
-        if not self._has_all_places() or self._workload.quota_reserved_at is None:
-            self._compose()
-        self._remove_surplus()
-        self._wait()
-        self._reclaim()
-
-    def _present(self) -> list[Member]:
-        return [member for member in members_of(self._group) if not member.is_replaced]
-
-    def _has_all_places(self) -> bool:
-        """Whether all pods of the group existed once."""
-        return sum(pod_set.count for pod_set in self._workload.pod_sets.all()) >= self._total
-
-    def _push(self) -> None:
-        raise_push(Workload.objects.filter(pk=self._workload.pk))
-        request_push(self._cluster.name)
-
-    def _live(self, role: str = "") -> list[Member]:
-        return [member for member in self._members if member.counts and role in ("", member.role)]
-
-    def _ended(self) -> tuple[FinishedReason, str] | None:
-        """Whether the group has ended: all pods succeeded, or no pod is active and one of them says not to wait."""
-        if not self._members:
-            if _condition(self._workload, ConditionType.EVICTED) is None:
-                return FinishedReason.OWNER_NOT_FOUND, "The group has no pods left"
-            return None
-        succeeded = sum(member.row.phase == MemberPhase.SUCCEEDED for member in self._members)
-        message = f"Pods succeeded: {succeeded}/{self._total}."
-        if succeeded >= self._total and not self._serving:
-            return FinishedReason.SUCCEEDED, message
-        at_work = any(not member.row.phase for member in self._members)
-        if not at_work and any(not member.retriable for member in self._members):
-            return FinishedReason.FAILED, message
-        return None
-
-    def _compose(self) -> None:
-        """Until all pods exist, the pod sets are those of the present pods; after that they are those of the whole
-        group."""
-        live = self._live()[: self._total]
-        composed = self._has_all_places()
-        if not live or (composed and len(live) < self._total):
-            return
-        pod_sets = compose([member.job for member in live], live[0].group)
-        if pod_sets == pod_set_specs(self._workload):
-            return
-        if not composed and sum(pod_set.count for pod_set in pod_sets) >= self._total:
-            # Kueue creates the workload at this moment, so its place in the queue counts from here.
-            Workload.objects.filter(pk=self._workload.pk).update(created_at=self._now)
-        change_workload(
-            self._workload,
-            replace(workload_spec(self._workload), pod_sets=pod_sets),
-            actor=self._actor,
-            now=self._now,
-        )
-        self._workload = Workload.objects.prefetch_related("pod_sets").get(pk=self._workload.pk)
-
-    def _remove_surplus(self) -> None:
-        """Delete pods for which the group has no place, latest first, and let failed pods go that were replaced, the
-        earliest first. Before the group is complete no failed pod is kept."""
-        failed = [member for member in self._members if member.row.phase == MemberPhase.FAILED]
-        surplus: list[Member] = []
-        if self._has_all_places():
-            failed = []
-            places = {pod_set.name: pod_set.count for pod_set in self._workload.pod_sets.all()}
-            for role in dict.fromkeys(member.role for member in self._members):
-                live, count = self._live(role), places.get(role, 0)
-                surplus += live[count:]
-                ended = [each for each in self._members if each.row.phase == MemberPhase.FAILED and each.role == role]
-                failed += ended[: max(0, len(ended) + len(live) - count)]
-        self._leave(failed)
-        Job.objects.filter(pk__in=[member.row.pk for member in surplus]).update(deletion_requested_at=self._now)
-        for member in surplus:
-            self._log("ExcessPodDeleted", excess_message(member.row.name))
-        if surplus or failed:
-            self._push()
-            self._members = self._present()
-
-    def _leave(self, failed: Sequence[Member]) -> None:
-        """Drop failed pods from the group. One that others made keeps its row until it has lost its finalizer."""
-        rows = Job.objects.filter(pk__in=[member.row.pk for member in failed])
-        rows.filter(found_in_cluster=False).delete()
-        rows.update(deletion_requested_at=self._now)
-
-    def _wait(self) -> None:
-        """Set WaitingForReplacementPods while pods are missing. The scheduler skips the workload meanwhile."""
-        waiting = self._incomplete() or self._absent()
-        if waiting is not None:
-            if set_condition(self._workload, ConditionStatus.TRUE, *waiting, self._now):
-                incomplete = waiting[0] == PendingReason.POD_GROUP_INCOMPLETE
-                event = "ErrWorkloadCompose" if incomplete else ConditionType.WAITING_FOR_REPLACEMENT_PODS
-                self._log(event, waiting[1], warning=True)
-        elif _condition(self._workload, ConditionType.WAITING_FOR_REPLACEMENT_PODS) is not None:
-            reason, message = ReplacementPodsReason.PODS_READY, "No pods need replacement"
-            set_condition(self._workload, ConditionStatus.FALSE, reason, message, self._now)
-
-    def _incomplete(self) -> tuple[str, str] | None:
-        if self._has_all_places():
-            return None
-        there = f"{len(self._live())} of its {self._total} pods are there"
-        return PendingReason.POD_GROUP_INCOMPLETE, f"Pod group {self._group.name} is not complete: {there}"
-
-    def _absent(self) -> tuple[str, str] | None:
-        """The number of pods that are missing. With fast admission, pods that were never created do not count."""
-        places = self._total
-        if self._fast:
-            places = max(1, min(self._total, len(self._members)))
-        absent = places - len(self._live())
-        if absent <= 0:
-            return None
-        evicted = _condition(self._workload, ConditionType.EVICTED)
-        if evicted is not None:
-            return evicted["reason"], evicted["message"]
-        return ReplacementPodsReason.PODS_FAILED, "Some Failed pods need replacement"
-
-    def _reclaim(self) -> None:
-        """Release what succeeded pods requested: Kueue's reclaimablePods."""
-        if self._serving:
-            return
-        done = Counter(member.role for member in self._members if member.row.phase == MemberPhase.SUCCEEDED)
-        for role, count in done.items():
-            rows = PodSet.objects.filter(workload=self._workload, name=role, count__gte=count)
-            rows.filter(reclaimable_count__lt=count).update(reclaimable_count=count)
-
-    def _log(self, reason: str, message: str, *, warning: bool = False) -> None:
-        log_event(self._workload, reason, message, actor=self._actor, now=self._now, warning=warning)

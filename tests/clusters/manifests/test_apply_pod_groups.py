@@ -76,7 +76,7 @@ def test_t70_a_group_is_not_composed_before_all_its_pods_are_there(apply: Apply)
     assert (event.type, event.message) == ("Warning", "Pod group ring is not complete: 2 of its 3 pods are there")
     before = Workload.objects.get().created_at
     apply(pod("c", cpu=2))
-    assert waits_for_pods() == ("False", "PodsReady")
+    assert waits_for_pods() == ("", "")
     assert pod_sets() == {"1000": 2, "2000": 1}
     assert Workload.objects.get().created_at > before
 
@@ -174,7 +174,8 @@ def test_a_group_that_waits_for_no_other_pods_ends_when_none_is_at_work(apply: A
     assert Workload.objects.get().status == "Admitted"
     end("b", MemberPhase.SUCCEEDED)
     row = Workload.objects.get()
-    assert (row.status, row.reason, row.message) == ("Finished", "Failed", "Pods succeeded: 1/2.")
+    # Kueue's reason: its message counts the pods.
+    assert (row.status, row.reason, row.message) == ("Finished", "Succeeded", "Pods succeeded: 1/2.")
 
 
 def test_a_serving_group_does_not_end_by_success(apply: Apply) -> None:
@@ -218,6 +219,35 @@ def test_pods_of_a_group_without_a_queue_are_kept_and_left_alone(apply: Apply) -
     apply(pod("a").replace(f"{_KUEUE}/queue-name: queue, ", ""))
     assert (Job.objects.get().kind, Job.objects.get().group_id) == ("Pod", None)
     assert not Workload.objects.exists()
+
+
+def test_a_group_takes_over_the_labels_of_its_pods_that_the_configuration_names(apply: Apply, cluster: Cluster) -> None:
+    cluster.configuration = {"integrations": {"labelKeysToCopy": ["team"]}}
+    cluster.save()
+    apply(joined(pod("a", 2), pod("b", 2).replace("pod-group-name: ring", "pod-group-name: ring, team: vision")))
+    assert Workload.objects.get().labels == {"team": "vision"}
+
+
+def test_a_group_of_a_class_that_is_not_there_yet_is_queued_without_priority(apply: Apply) -> None:
+    label = f"pod-group-name: ring, {_KUEUE}/priority-class: soon"
+    apply(joined(*(pod(name, 2).replace("pod-group-name: ring", label) for name in "ab")))
+    row = Workload.objects.get()
+    assert (row.priority, row.priority_class_name, waits_for_pods()) == (0, "soon", ("", ""))
+
+
+def test_another_pod_leaves_a_waiting_group_its_place_and_the_priority_that_it_was_given(apply: Apply) -> None:
+    apply(joined(pod("a", 2), pod("b", 2)))
+    Workload.objects.update(priority=7)
+    before = Workload.objects.get().created_at
+    apply(pod("b", 2, cpu=3))
+    row = Workload.objects.get()
+    assert (row.priority, row.created_at, pod_sets()) == (7, before, {"1000": 1, "3000": 1})
+
+
+def test_the_prebuilt_workload_that_pods_of_a_group_name_is_not_used(apply: Apply) -> None:
+    label = f"pod-group-name: ring, {_KUEUE}/prebuilt-workload-name: ring"
+    apply(joined(*(pod(name, 2).replace("pod-group-name: ring", label) for name in "ab")))
+    assert (Workload.objects.get().name, pod_sets(), waits_for_pods()) == ("ring", {"1000": 2}, ("", ""))
 
 
 def test_the_index_of_a_pod_ranks_it_in_its_topology(apply: Apply) -> None:
