@@ -29,6 +29,8 @@ from kueueweb.consumers import LiveConsumer  # noqa: E402 (models load only now 
 from kueueweb.web.credentials import are_known  # noqa: E402 (as above)
 from kueueweb.web.following import Followers  # noqa: E402 (as above)
 from kueueweb.web.watching import Watchers  # noqa: E402 (as above)
+from kueueweb.web.wire_watching import WireWatchers  # noqa: E402 (as above)
+from kueueweb.wire.watches import read_markers  # noqa: E402 (as above)
 from queues.api.watches import read_versions  # noqa: E402 (as above)
 from scheduler.live.authentication import by_session_or_token  # noqa: E402
 
@@ -39,9 +41,10 @@ _bodies = BodyReader(
     is_known=are_known,
 )
 watchers = Watchers(Followers(Gate(_answers, readiness, _bodies), follow_log), read_versions)
+wire_watchers = WireWatchers(watchers, read_markers)
 _protocols = ProtocolTypeRouter(
     {
-        "http": watchers,
+        "http": wire_watchers,
         "websocket": by_session_or_token(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])),
     }
 )

@@ -7,7 +7,7 @@ import uvicorn
 from django.conf import settings
 
 from accounts.serving.connections import ConnectionLimits, limited_protocol, networks
-from kueueweb.asgi import watchers
+from kueueweb.asgi import watchers, wire_watchers
 
 _MAX_SOCKET_MESSAGE_BYTES: Final = 16 * 1024
 
@@ -17,6 +17,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         watchers.end()
+        wire_watchers.end()
         await super().shutdown(sockets)
 
 

@@ -1,34 +1,37 @@
-"""The versions of all watched workloads: one query a second, for any number of watches."""
+"""The versions of all that is watched: one reading a second, for any number of watches."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from django.db import Error as DatabaseFailure
 
-ReadVersions = Callable[[list[int]], Mapping[int, str]]
-"""{primary key: version} of the existing workloads. An empty list says that no watch is left."""
+Key = TypeVar("Key", int, tuple[int, str])
+ReadVersions = Callable[[list[Key]], Mapping[Key, str]]
+"""{key: version} of what exists: of workloads by primary key, of kinds by cluster and name. An empty list says that no
+watch is left."""
 
 _PAUSE_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
 class _Expected(NamedTuple):
-    """A watch that waits for another version of a workload than this one."""
+    """A watch that waits for another version than this one."""
 
-    workload: int
+    key: Any
     version: str
-    change: asyncio.Future[None]
+    change: asyncio.Future[str | None]
+    """Done with the other version; None: there is nothing of the key any more."""
 
 
-class Versions:
-    """Wakes the watches of a workload when its version changes. It reads in one thread, while there are watches."""
+class Versions(Generic[Key]):
+    """Wakes the watches of a key when its version changes. It reads in one thread, while there are watches."""
 
-    def __init__(self, read: ReadVersions, pause_seconds: float = _PAUSE_SECONDS) -> None:
-        self._read = read
+    def __init__(self, read: ReadVersions[Key], pause_seconds: float = _PAUSE_SECONDS) -> None:
+        self._read: ReadVersions[Key] = read
         self._pause_seconds = pause_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="versions")
         self._expected: set[_Expected] = set()
@@ -47,18 +50,18 @@ class Versions:
             self._watchers -= 1
 
     @contextmanager
-    def expected(self, workload: int, version: str) -> Iterator[asyncio.Future[None]]:
-        """Yield a future that is done once the workload has another version or is deleted."""
-        one = _Expected(workload, version, asyncio.get_running_loop().create_future())
+    def expected(self, key: Key, version: str) -> Iterator[asyncio.Future[str | None]]:
+        """Yield a future that is done once the key has another version or is gone."""
+        one = _Expected(key, version, asyncio.get_running_loop().create_future())
         self._expected.add(one)
         try:
             yield one.change
         finally:
             self._expected.discard(one)
 
-    async def is_gone(self, workload: int) -> bool:
-        """Whether there is no such workload any more. Raises Django's Error."""
-        return workload not in await self._versions({workload})
+    async def is_gone(self, key: Key) -> bool:
+        """Whether there is nothing of this key any more. Raises Django's Error."""
+        return key not in await self._versions({key})
 
     async def _look(self) -> None:
         try:
@@ -73,13 +76,13 @@ class Versions:
         if not expected:
             return
         try:
-            found = await self._versions({one.workload for one in expected})
+            found = await self._versions({one.key for one in expected})
         except DatabaseFailure as error:
-            _log.warning("the watched workloads cannot be looked at now: %s", error)
+            _log.warning("what is watched cannot be looked at now: %s", error)
             return
         for one in expected:
-            if found.get(one.workload) != one.version and not one.change.done():
-                one.change.set_result(None)
+            if found.get(one.key) != one.version and not one.change.done():
+                one.change.set_result(found.get(one.key))
 
-    async def _versions(self, workloads: set[int]) -> Mapping[int, str]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, sorted(workloads))
+    async def _versions(self, keys: set[Key]) -> Mapping[Key, str]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._read, sorted(keys))

@@ -7,7 +7,7 @@ and a user who has lost them gets the refusal instead of the next state.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -26,6 +26,7 @@ MAX_WATCHES: Final = 500
 _MAX_PER_USER: Final = 50
 _BEAT_SECONDS: Final = 15.0
 """The interval of a watch without news, and of an empty line in a stream: proxies cut silent connections."""
+Header = tuple[bytes, bytes]
 _HEADER: Final = WATCH_HEADER.lower().encode()
 _NOT_SENT: Final = (b"accept-encoding", b"content-length", b"transfer-encoding")
 _SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
@@ -44,7 +45,7 @@ class WatchLimits:
 class Watchers:
     """In front of `application`: an answer with WATCH_HEADER is replaced by those that it asks to wait for."""
 
-    def __init__(self, application: Application, read: ReadVersions, limits: WatchLimits | None = None) -> None:
+    def __init__(self, application: Application, read: ReadVersions[int], limits: WatchLimits | None = None) -> None:
         self._application = application
         self._limits = limits or WatchLimits()
         self._versions = Versions(read, self._limits.pause_seconds)
@@ -81,11 +82,11 @@ class Watchers:
             await answer(send, HTTPStatus.TOO_MANY_REQUESTS, refusal, [(b"retry-after", b"5")])
             return
 
-        async def ask() -> _Answer:
-            return await _asked(self._application, scope)
+        async def ask() -> Answer:
+            return await asked(self._application, scope)
 
         watch = _Watch(query, ask, self._versions, self._limits.beat_seconds)
-        gone = asyncio.create_task(_disconnected(receive, watch.end))
+        gone = asyncio.create_task(disconnected(receive, watch.end))
         try:
             with self._counted(query.user), self._versions.watched():
                 self._open.add(watch)
@@ -105,7 +106,7 @@ class Watchers:
 
 
 @dataclass(slots=True)
-class _Answer:
+class Answer:
     """The answer of the ordinary address."""
 
     status: int = 0
@@ -142,7 +143,7 @@ class _Watch:
     """A watch: the state that it has shown, and its end."""
 
     def __init__(
-        self, query: WatchQuery, ask: Callable[[], Awaitable[_Answer]], versions: Versions, beat_seconds: float
+        self, query: WatchQuery, ask: Callable[[], Awaitable[Answer]], versions: Versions[int], beat_seconds: float
     ) -> None:
         self._query = query
         self._ask = ask
@@ -165,7 +166,7 @@ class _Watch:
         else:
             await self._answer_once(first, send)
 
-    async def _answer_once(self, found: _Answer, send: Send) -> None:
+    async def _answer_once(self, found: Answer, send: Send) -> None:
         known = self._query.version
         while found.status == HTTPStatus.OK and found.version == known:
             if not await self._wait(known):
@@ -176,19 +177,19 @@ class _Watch:
             found = await self._ask()
         await found.pass_on(send)
 
-    async def _stream(self, found: _Answer, send: Send) -> None:
+    async def _stream(self, found: Answer, send: Send) -> None:
         headers = [(b"content-type", WATCH_MEDIA_TYPE.encode()), *_SAFE]
         await send({"type": "http.response.start", "status": HTTPStatus.OK, "headers": headers})
         kind, seen, last = "MODIFIED" if self._query.version else "ADDED", self._query.version, found.body
         while found.status == HTTPStatus.OK:
             workload = orjson.loads(found.body)
             if workload["id"] != self._query.workload:  # another one of that name
-                await send(_line("DELETED", last))
+                await send(line("DELETED", last))
                 break
             if found.version == seen:
-                await send(_line("BOOKMARK", orjson.dumps({"resource_version": seen})))
+                await send(line("BOOKMARK", orjson.dumps({"resource_version": seen})))
             else:
-                await send(_line(kind, found.body))
+                await send(line(kind, found.body))
             kind, seen, last = "MODIFIED", found.version, found.body
             if workload["status"] == "Finished" or not await self._wait(seen):
                 break
@@ -197,14 +198,14 @@ class _Watch:
             await send(await self._last_line(found, last))
         await send({"type": "http.response.body", "body": b""})
 
-    async def _last_line(self, refusal: _Answer, last: bytes) -> Message:
+    async def _last_line(self, refusal: Answer, last: bytes) -> Message:
         """Return the last line: the workload is deleted, or why it is no longer shown."""
         try:
             if refusal.status == HTTPStatus.NOT_FOUND and await self._versions.is_gone(self._query.workload):
-                return _line("DELETED", last)
+                return line("DELETED", last)
         except DatabaseFailure:
             pass  # then the answer is passed on unchanged
-        return _line("ERROR", orjson.dumps({"status": refusal.status, **refusal.reason()}))
+        return line("ERROR", orjson.dumps({"status": refusal.status, **refusal.reason()}))
 
     async def _wait(self, version: str) -> bool:
         """Wait until it is time to ask again, for a change or to see whether rights still stand. False at the end."""
@@ -212,19 +213,22 @@ class _Watch:
         if self._over.done() or left <= 0:
             return False
         with self._versions.expected(self._query.workload, version) as change:
-            waiting: set[asyncio.Future[None]] = {change, self._over}
+            waiting: set[asyncio.Future[Any]] = {change, self._over}
             await asyncio.wait(waiting, timeout=min(left, self._beat_seconds), return_when=asyncio.FIRST_COMPLETED)
             if self._over.done():
                 return False
             return change.done() or self._loop.time() < self._ends_at
 
 
-async def _asked(application: Application, scope: Scope) -> _Answer:
-    """Return the answer of the ordinary address to the watcher."""
+async def asked(
+    application: Application, scope: Scope, more: Sequence[Header] = (), left_out: Collection[str] = WATCH_NAMES
+) -> Answer:
+    """Return the answer of the ordinary address to the watcher: with more headers in the request, and without the
+    parameters that ask to wait."""
     parameters = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True)
-    query = urlencode([(name, value) for name, value in parameters if name not in WATCH_NAMES])
-    headers = [(name, value) for name, value in scope["headers"] if name.lower() not in _NOT_SENT]
-    found = _Answer()
+    query = urlencode([(name, value) for name, value in parameters if name not in left_out])
+    headers = [*((name, value) for name, value in scope["headers"] if name.lower() not in _NOT_SENT), *more]
+    found = Answer()
     await application({**scope, "query_string": query.encode(), "headers": headers}, _no_body(), found.take)
     return found
 
@@ -242,12 +246,12 @@ def _no_body() -> Receive:
     return receive
 
 
-def _line(kind: str, content: bytes) -> dict[str, Any]:
+def line(kind: str, content: bytes) -> dict[str, Any]:
     body = orjson.dumps({"type": kind, "object": orjson.Fragment(content)}) + b"\n"
     return {"type": "http.response.body", "body": body, "more_body": True}
 
 
-async def _disconnected(receive: Receive, then: Callable[[], None]) -> None:
+async def disconnected(receive: Receive, then: Callable[[], None]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     then()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,6 +16,16 @@ from kueueweb.wire.reading import ObjectReader, Page, Selection
 from kueueweb.wire.refusals import Refusal, forbidden, not_found
 from kueueweb.wire.resources import JsonObject, Resource
 from kueueweb.wire.rights import reads
+from kueueweb.wire.watches import (
+    CURSOR_HEADER,
+    START,
+    WireWatch,
+    changes_since,
+    question,
+    remember,
+    seconds_of,
+    wait_for,
+)
 from queues.api.filters import query_text
 
 _META: Final = "meta.k8s.io"
@@ -32,10 +43,10 @@ class ResourceView(WireView):
         """Reads with the rights of the request."""
         return ObjectReader(self.reach, self.resource, self.version)
 
-    def selection(self, namespace: str = "", name: str = "") -> Selection:
+    def selection(self, namespace: str = "", name: str = "", verb: str = "") -> Selection:
         """The objects of the request. Raises Refusal (403) in a namespace that the user may not read."""
         if not reads(self.access, self.resource, namespace):
-            raise self.forbidden("get" if name else "list", namespace, name)
+            raise self.forbidden(verb or ("get" if name else "list"), namespace, name)
         query = self.request.query_params
         return Selection(namespace, name, query_text(query, "labelSelector"), query_text(query, "fieldSelector"))
 
@@ -72,14 +83,45 @@ class ResourceView(WireView):
 class ListView(ResourceView):
     """All objects of a resource, or those of a namespace."""
 
-    def get(self, request: Request, namespace: str = "") -> Response:
-        """A list of the objects that the user may see."""
-        limit = _number(query_text(request.query_params, "limit"), "limit")
-        page = self.reader().page(self.selection(namespace), limit, query_text(request.query_params, "continue"))
+    def get(self, request: Request, namespace: str = "") -> HttpResponse:
+        """A list of the objects that the user may see; with `watch` their changes."""
+        query = request.query_params
+        if _flag(query_text(query, "watch"), "watch"):
+            return self._watch(self.selection(namespace, verb="watch"))
+        selection, reader = self.selection(namespace), self.reader()
+        token, limit = query_text(query, "continue"), _number(query_text(query, "limit"), "limit")
+        page = reader.page(selection, limit, token)
+        if not token:
+            keys = reader.known(selection) if page.following else page.keys
+            remember(self._question(reader, selection), str(page.version), page.version, keys)
         metadata = {"resourceVersion": str(page.version)}
         if page.following:
             metadata["continue"] = page.following
         return Response(self._body(page, metadata))
+
+    def _question(self, reader: ObjectReader, selection: Selection) -> str:
+        return question(self.request.user.pk or 0, reader, self.resource, selection)
+
+    def _watch(self, selection: Selection) -> HttpResponse:
+        query, reader = self.request.query_params, self.reader()
+        watch = WireWatch(
+            user=self.request.user.pk or 0,
+            asked=self._question(reader, selection),
+            cluster=reader.cluster.pk,
+            kind=self.resource.kind,
+            api_version=self.resource.api_version(self.version),
+            version=query_text(query, "resourceVersion"),
+            seconds=seconds_of(query_text(query, "timeoutSeconds")),
+            bookmarks=_flag(query_text(query, "allowWatchBookmarks"), "allowWatchBookmarks"),
+            initial_events=_flag(query_text(query, "sendInitialEvents"), "sendInitialEvents"),
+            form=self.form,
+        )
+        cursor = self.request.headers.get(CURSOR_HEADER)
+        if cursor is None:
+            return wait_for(watch)
+        if cursor != START and not cursor.isdecimal():
+            raise Refusal(400, f"{CURSOR_HEADER}: Invalid value: {cursor!r}")
+        return Response(changes_since(reader, selection, watch, cursor))
 
     def _body(self, page: Page, metadata: Mapping[str, str]) -> dict[str, Any]:
         if self.form == "Table":
@@ -107,6 +149,14 @@ class ObjectView(ResourceView):
         if self.form == "Table":
             return Response(self.as_table([item], {"resourceVersion": item["metadata"]["resourceVersion"]}))
         return Response(tables.partial(item) if self.form else item)
+
+
+def _flag(text: str, parameter: str) -> bool:
+    if text.lower() in ("", "0", "f", "false"):
+        return False
+    if text.lower() in ("1", "t", "true"):
+        return True
+    raise Refusal(400, f'{parameter}: Invalid value: "{text}": must be true or false')
 
 
 def _number(text: str, parameter: str) -> int:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet, Value
 
 from accounts.models import Cluster
 from accounts.services.access import Access
@@ -21,8 +21,12 @@ from kueueweb.wire.selectors import selected
 from kueueweb.wire.versions import Horizon, computed_statuses, horizon, written_by
 from queues.services.visibility import Reader
 
-_COMPUTED: Final = frozenset({"ClusterQueue", "Cohort", "LocalQueue"})
+COMPUTED: Final = frozenset({"ClusterQueue", "Cohort", "LocalQueue"})
 """Their status is computed from many rows, so that no row's version tells of it."""
+
+
+Key = tuple[str, str, str]
+"""The uid, the namespace and the name of an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,28 @@ class Page:
 
     items: list[JsonObject]
     version: int
+    keys: list[Key]
     following: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The objects that are new or have changed, in the order of their versions, and the keys of all."""
+
+    cursor: int
+    items: list[JsonObject]
+    keys: list[Key]
+
+
+def version_of(item: JsonObject) -> int:
+    """The version of an object as a number."""
+    return int(item["metadata"]["resourceVersion"])
+
+
+def _key(row: Any) -> Key:
+    if isinstance(row, tuple):
+        return str(row[1]), row[2], row[3]
+    return str(row.uid), getattr(row, "namespace", ""), row.name
 
 
 class ObjectReader:
@@ -88,7 +113,32 @@ class ObjectReader:
             del found[limit:]
             last = found[-1]
             following = _token(version, getattr(last, "namespace", ""), last.name)
-        return Page(self.objects(found, now), version, following)
+        return Page(self.objects(found, now), version, [_key(row) for row in found], following)
+
+    def known(self, selection: Selection) -> list[Key]:
+        """The keys of the objects that the selection names now."""
+        return [_key(row) for row in self._keys(self.rows(selection))]
+
+    def changes(self, selection: Selection, cursor: int) -> Changes:
+        """The objects whose version is above the cursor, and the keys of all that the selection names."""
+        now = horizon()
+        rows = self.rows(selection)
+        if self._resource.kind in COMPUTED:
+            found = list(rows)
+            keys = [_key(row) for row in found]
+            items = [item for item in self.objects(found, now) if version_of(item) > cursor]
+        else:
+            light = list(self._keys(rows))
+            keys = [_key(row) for row in light]
+            changed = [row[0] for row in light if now.version_of(row[4]) > cursor]
+            items = self.objects(list(rows.filter(pk__in=changed)), now) if changed else []
+        return Changes(now.version, sorted(items, key=version_of), keys)
+
+    def _keys(self, rows: QuerySet[Any]) -> QuerySet[Any, tuple[Any, ...]]:
+        namespace = F("namespace") if self._resource.namespaced else Value("")
+        found = rows.order_by().prefetch_related(None).annotate(where=namespace)
+        keys: QuerySet[Any, tuple[Any, ...]] = found.values_list("pk", "uid", "where", "name", "written_by")
+        return keys
 
     def one(self, selection: Selection) -> JsonObject | None:
         """The object of a name; None where there is none, or none for this user."""
@@ -102,7 +152,7 @@ class ObjectReader:
             return []
         found = self._resource.objects(self._cluster, rows)
         versions = [now.version_of(row.written_by) for row in rows]
-        if self._resource.kind in _COMPUTED:
+        if self._resource.kind in COMPUTED:
             versions = computed_statuses.versions(list(zip(found, versions, strict=True)))
         reader = Reader(self._access, self._cluster)
         return [self._shown(reader.manifest(item), version) for item, version in zip(found, versions, strict=True)]

@@ -27,7 +27,6 @@ from scheduler.api.flavor_views import ResourceFlavorListView
 from scheduler.api.queue_views import ClusterQueueListView, CohortListView, LocalQueueListView
 
 JsonObject = dict[str, Any]
-READ_VERBS: Final = ("get", "list")
 _SHORT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "LocalQueue": ("queue", "queues", "lq"),
     "ResourceFlavor": ("flavor", "flavors", "rf"),
@@ -53,6 +52,7 @@ class Resource:
     versions: tuple[str, ...]
     namespaced: bool
     short_names: tuple[str, ...]
+    model: type[Any]
     rows: Callable[[Reach], QuerySet[Any]]
     """The rows that a user may see, by REST's rules."""
     objects: Callable[[Cluster, Sequence[Any]], list[JsonObject]]
@@ -97,6 +97,7 @@ def _configuration(name: str) -> Resource:
         versions=versions,
         namespaced=kind.namespaced,
         short_names=_SHORT_NAMES.get(name, kind.short_names),
+        model=kind.model,
         rows=rows,
         objects=lambda cluster, rows: [
             _completed(name, found) for found in configuration_manifests(cluster, kind, rows)
@@ -119,6 +120,7 @@ def _jobs(kind: JobKind) -> Resource:
         versions=(kind.api_version.rpartition("/")[2],),
         namespaced=True,
         short_names=kind.short_names,
+        model=Job,
         rows=rows,
         objects=job_objects,
         columns=lambda _: tables.JOB_COLUMNS,
@@ -158,6 +160,7 @@ RESOURCES: Final[Sequence[Resource]] = (
         versions=("v1beta2", "v1beta1"),
         namespaced=True,
         short_names=("kwl", "kueueworkload", "kueueworkloads", "wl"),
+        model=Workload,
         rows=lambda reach: (
             Workload.objects.filter(reach.rows_in_namespaces()).select_related("job").prefetch_related("pod_sets")
         ),

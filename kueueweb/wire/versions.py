@@ -19,7 +19,7 @@ from django.db.models import BigIntegerField
 from django.db.models.expressions import RawSQL
 
 from clusters.served.contents import digest
-from queues.models import Workload
+from queues.models import Job, Workload
 
 _WRAP: Final = 2**32
 _MAX_KNOWN: Final = 100_000
@@ -28,6 +28,13 @@ _OF_WORKLOADS: Final = """
     greatest(queues_workload.xmin::text::bigint,
         (SELECT max(xmin::text::bigint) FROM queues_podset WHERE workload_id = queues_workload.id))
 """
+_OF_JOBS: Final = """
+    greatest(queues_job.xmin::text::bigint,
+        (SELECT max(greatest(w.xmin::text::bigint, (SELECT max(p.xmin::text::bigint) FROM queues_pod p
+            WHERE p.workload_id = w.id))) FROM queues_workload w WHERE w.job_id = queues_job.id))
+"""
+_SEVERAL_ROWS: Final[Mapping[type[Any], str]] = {Workload: _OF_WORKLOADS, Job: _OF_JOBS}
+"""Objects that are made of several rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ def horizon() -> Horizon:
 
 def written_by(model: type[Any]) -> RawSQL:
     """Return the transaction that wrote an object's rows last, in 32 bits."""
-    sql = _OF_WORKLOADS if model is Workload else f'"{model._meta.db_table}".xmin::text::bigint'
+    sql = _SEVERAL_ROWS.get(model, f'"{model._meta.db_table}".xmin::text::bigint')
     return RawSQL(sql, [], output_field=BigIntegerField())  # noqa: S611 (our own constants)
 
 

@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -21,7 +23,7 @@ from clusters.manifests import apply_manifests
 from clusters.webhook.certificates import renewed
 from scheduler.leader.engine import Engine
 from tests.kubernetes.control_plane import PROGRAMS
-from tests.kueueweb.wire.conftest import JOB, OBJECTS
+from tests.kueueweb.wire.conftest import OBJECTS, submit
 from tests.users import cluster, make_user
 from tests.web_server import listening_server
 
@@ -29,7 +31,6 @@ __all__ = ["cluster"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Kubectl = Callable[..., str]
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "kubectl.md"
 _SECONDS: Final = 120
 _CONTEXTS: Final = ("alice", "bob", "charlie")
@@ -55,14 +56,47 @@ def kubeconfig(server: str, authority: Path) -> str:
     )
 
 
+class Kubectl:
+    """Runs kubectl as a user and returns its output; a refusal is a CalledProcessError with its words."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster = cluster
+        self._folder = folder
+
+    def _command(self, user: str, words: str) -> list[str]:
+        options = ["--kubeconfig", str(self._folder / "kubeconfig"), "--cache-dir", str(self._folder / "cache")]
+        return [str(PROGRAMS / "kubectl"), *options, "--context", user, *words.split()]
+
+    def __call__(self, user: str, words: str, stdin: str = "") -> str:
+        command = self._command(user, words)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, input=stdin, timeout=_SECONDS)
+        if done.returncode:
+            sys.stderr.write(done.stderr)
+            raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+        return done.stdout
+
+    @contextmanager
+    def following(self, user: str, words: str) -> Iterator[Callable[[], list[str]]]:
+        """Reads the cells of the next line."""
+        with subprocess.Popen(self._command(user, words), stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            output = process.stdout
+            patience = threading.Timer(_SECONDS, process.kill)
+            patience.start()
+            try:
+                yield lambda: table(output.readline())[0]
+            finally:
+                patience.cancel()
+                process.terminate()
+
+
 @pytest.fixture
 def kubectl(cluster: Cluster, tmp_path: Path) -> Iterator[Kubectl]:
-    """Runs kubectl as a user and returns its output; a refusal is a CalledProcessError with its words."""
+    """The real kubectl, three jobs of team-a, and quota for two of them."""
     apply_manifests(cluster, OBJECTS, user=None)
     Cluster.objects.create(name="west")
     for name in ("first", "second", "third"):
-        text = JOB.replace("NAMESPACE", "team-a").replace("NAME", name).replace("APP", name)
-        apply_manifests(cluster, text, user=None)
+        submit(cluster, name, app=name)
     Engine(cluster, "test").run()
     issued = renewed(None, ["127.0.0.1"], datetime.now(UTC))
     files = {name: tmp_path / f"{name}.pem" for name in ("authority", "server", "key")}
@@ -74,16 +108,7 @@ def kubectl(cluster: Cluster, tmp_path: Path) -> Iterator[Kubectl]:
         config = tmp_path / "kubeconfig"
         config.write_text(kubeconfig(server, files["authority"]))
 
-        def run(user: str, words: str, stdin: str = "") -> str:
-            command = [str(PROGRAMS / "kubectl"), "--kubeconfig", str(config), "--context", user, *words.split()]
-            command += ["--cache-dir", str(tmp_path / "cache")]
-            done = subprocess.run(command, check=False, capture_output=True, text=True, input=stdin, timeout=_SECONDS)
-            if done.returncode:
-                sys.stderr.write(done.stderr)
-                raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
-            return done.stdout
-
-        yield run
+        yield Kubectl(cluster, tmp_path)
 
 
 def table(text: str) -> list[list[str]]:
@@ -131,6 +156,16 @@ def test_get_and_describe(kubectl: Kubectl) -> None:
     assert re.search(r"^Name:\s+third$", described, re.MULTILINE)
     assert "Cohort Name:  company" in kubectl("alice", "describe clusterqueue research")
     assert table(kubectl("west", "get cq")) == []
+
+
+def test_watch_and_wait(kubectl: Kubectl) -> None:
+    with kubectl.following("bob", "get jobs --watch") as following:
+        lines = [following() for _ in range(4)]
+        assert [line[0] for line in lines] == ["NAME", "first", "second", "third"]
+        submit(kubectl.cluster, "fourth")
+        assert following()[:3] == ["fourth", "Suspended", "0/2"]
+    assert "condition met" in kubectl("bob", "wait job/third --for=condition=Suspended --timeout=60s")
+    assert "condition met" in kubectl("bob", "wait job/first --for=jsonpath={.spec.completions}=2 --timeout=60s")
 
 
 @pytest.mark.usefixtures("kubectl")

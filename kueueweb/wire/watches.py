@@ -1,0 +1,161 @@
+"""Watches in Kubernetes' wire format, as far as Django answers them; kueueweb.web.wire_watching waits.
+
+A watch begins at the version of a list. The keys that were on the list are remembered in Redis under that version, so
+that any web process finds what was deleted since; after five minutes the version is too old (410), and clients list
+again. When a watch ends, the keys that it has told are remembered under the last version that it has sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+import orjson
+from django.core.cache import cache
+from django.db import close_old_connections, connection
+from django.db.models import Count, Max
+from django.http import HttpResponse
+from django.utils import timezone
+
+from kueueweb.wire import tables
+from kueueweb.wire.reading import COMPUTED, Changes, Key, ObjectReader, Selection
+from kueueweb.wire.refusals import Refusal, expired, status
+from kueueweb.wire.resources import RESOURCES, JsonObject, Resource
+from kueueweb.wire.versions import written_by
+from queues.models import Workload
+
+WATCH_HEADER: Final = "X-Kueueweb-Wire-Watch"
+"""The header of an answer that the web process replaces by a stream."""
+CURSOR_HEADER: Final = "X-Kueueweb-Wire-Cursor"
+"""The header of the web process's own requests: the changes since then are asked for."""
+START: Final = "start"
+MAX_WATCH_SECONDS: Final = 3600
+_WATCH_SECONDS: Final = 1800
+_REMEMBERED_SECONDS: Final = 300
+_BY_KIND: Final[Mapping[str, Resource]] = {resource.kind: resource for resource in RESOURCES}
+
+
+@dataclass(frozen=True, slots=True)
+class WireWatch:
+    """A watch that may be, as far as Django knows. `asked` identifies the user and the question."""
+
+    user: int
+    asked: str
+    cluster: int
+    kind: str
+    api_version: str
+    version: str
+    seconds: int
+    bookmarks: bool
+    initial_events: bool
+    form: str
+    """Table, PartialObjectMetadata ... or empty."""
+
+    def encoded(self) -> str:
+        """The watch as text for a header."""
+        return orjson.dumps(asdict(self)).decode()
+
+    @classmethod
+    def decoded(cls, text: str | bytes) -> Self:
+        """Parse the text of `encoded`."""
+        return cls(**orjson.loads(text))
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether statuses follow from numbers that are published a moment after the rows have changed."""
+        return self.kind in COMPUTED
+
+    @property
+    def starts_empty(self) -> bool:
+        """Whether it begins with all objects that are there."""
+        return self.initial_events or self.version in ("", "0")
+
+
+def question(user: int, reader: ObjectReader, resource: Resource, selection: Selection) -> str:
+    """The same for a list and a watch of a user that are about the same objects."""
+    parts = (user, reader.cluster.pk, resource.kind, *asdict(selection).values())
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def remember(asked: str, version: str, cursor: int, keys: Iterable[Key]) -> None:
+    """Remember the keys that a client knows at a version, and from where on it lacks changes."""
+    content = base64.b64encode(zlib.compress(orjson.dumps([cursor, list(keys)]), 1))
+    cache.set(f"wire-{asked}-{version}", content.decode(), _REMEMBERED_SECONDS)
+
+
+def recall(asked: str, version: str) -> tuple[int, list[Key]]:
+    """The cursor and the keys. Raises Refusal (410) for a version that is too old, or of another question."""
+    content = cache.get(f"wire-{asked}-{version}")
+    if content is None:
+        raise expired(f"too old resource version: {version}: list again")
+    cursor, keys = orjson.loads(zlib.decompress(base64.b64decode(content)))
+    return cursor, [(uid, namespace, name) for uid, namespace, name in keys]
+
+
+def wait_for(watch: WireWatch) -> HttpResponse:
+    """Return an answer that the web process replaces; without it, one that says so."""
+    body = orjson.dumps(status(503, "This process answers at once and never waits: list instead of watching."))
+    headers = {WATCH_HEADER: watch.encoded()}
+    return HttpResponse(body, status=503, content_type="application/json", headers=headers)
+
+
+def seconds_of(text: str) -> int:
+    """The length of a watch, from the parameter timeoutSeconds. Raises Refusal (400)."""
+    if not text:
+        return _WATCH_SECONDS
+    if not (text.isascii() and text.isdigit()):
+        raise Refusal(400, f'timeoutSeconds: Invalid value: "{text}": must be a whole number')
+    return min(int(text[:9]) or _WATCH_SECONDS, MAX_WATCH_SECONDS)
+
+
+def changes_since(reader: ObjectReader, selection: Selection, watch: WireWatch, cursor: str) -> dict[str, Any]:
+    """The answer to the web process: the changes since a cursor, and at the start the keys that the client knows."""
+    before: Sequence[Key] = ()
+    if cursor != START:
+        since = int(cursor)
+    elif watch.starts_empty:
+        since = -1
+    else:
+        since, before = recall(watch.asked, watch.version)
+    found: Changes = reader.changes(selection, since)
+    resource = _BY_KIND[watch.kind]
+    version = watch.api_version.rpartition("/")[2]
+    objects = [
+        {
+            "uid": item["metadata"]["uid"],
+            "version": item["metadata"]["resourceVersion"],
+            "object": _formed(resource, version, item, watch.form),
+        }
+        for item in found.items
+    ]
+    return {"cursor": found.cursor, "before": before, "keys": found.keys, "objects": objects}
+
+
+def _formed(resource: Resource, version: str, item: JsonObject, form: str) -> JsonObject:
+    if form != "Table":
+        return tables.partial(item) if form else item
+    metadata = {"resourceVersion": item["metadata"]["resourceVersion"]}
+    return tables.table(resource.columns(version), [item], metadata, timezone.now())
+
+
+def read_markers(watched: list[tuple[int, str]]) -> dict[tuple[int, str], str]:
+    """Return a text for each cluster and kind that differs after every change of the kind's rows. The thread that
+    calls it keeps its connection while watches last."""
+    close_old_connections()
+    if not watched:
+        connection.close()
+    return {(cluster, kind): _marker(cluster, kind) for cluster, kind in watched}
+
+
+def _marker(cluster: int, kind: str) -> str:
+    """Computed statuses follow from workloads."""
+    models: list[type[Any]] = [_BY_KIND[kind].model, *([Workload] if kind in COMPUTED else [])]
+    found = []
+    for model in models:
+        rows = model.objects.filter(cluster=cluster)
+        found.append(rows.aggregate(count=Count("pk"), last=Max(written_by(model))))
+    return repr([sorted(each.items()) for each in found])
