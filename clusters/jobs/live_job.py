@@ -63,7 +63,8 @@ class Changes:
     * changed: the objects whose spec, or gates, the workloads are to have.
     * held: workloads whose quota goes back while the job is on hold, and why; unheld: those of a job that no longer is.
     * removed: workloads that the job does not need.
-    * created: new workloads of the job; taken: a prebuilt one that is its own from now on.
+    * created: new workloads of the job; taken: prebuilt ones that are its own from now on; awaited: whether one that it
+      needs is not there yet.
     * job: the job as it is to be, where it is to start, to stop or to change.
     * waits: whether it may start once its pods of an earlier admission have stopped.
     * failure: why the pass ended early.
@@ -76,7 +77,8 @@ class Changes:
     unheld: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     created: list[JsonObject] = field(default_factory=list)
-    taken: str = ""
+    taken: list[str] = field(default_factory=list)
+    awaited: bool = False
     job: JsonObject | None = None
     waits: bool = False
     failure: str = ""
@@ -190,7 +192,7 @@ def look_at(
     waits = any(each.status not in (WorkloadStatus.ADMITTED, WorkloadStatus.FINISHED) for each in workloads)
     if _written(shown if waits else job) != _written(live.object):
         changes.job = live.object
-    changes.waits, changes.taken, changes.failure = live.waits, live.taken, failure
+    changes.waits, changes.taken, changes.failure = live.waits, [live.taken] if live.taken else [], failure
     return changes
 
 
@@ -217,6 +219,11 @@ def look_at_set(
         name for name, old in before.items() if state.is_on_hold(old) and not state.is_on_hold(left.get(name, old))
     ]
     changes.failure = failure
+    if keys.MULTIKUEUE_ORIGIN in labels_of(shown):
+        owned = {each.name for each in workloads if each.job_id is not None}
+        missing = [name for name in kind.workload_names(shown) if name not in owned]
+        changes.taken = [name for name in missing if name in before]
+        changes.awaited = len(changes.taken) < len(missing)
     return changes
 
 

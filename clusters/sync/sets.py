@@ -21,7 +21,7 @@ from clusters.jobs.kinds.pod import group_name_of, is_gated
 from clusters.jobs.live_job import Changes, look_at_set
 from clusters.jobs.registry import JOB_KINDS
 from clusters.sync.suspendable_jobs import Look, SuspendableJobSync
-from queues.manifests.kueue_keys import COMPONENT_INDEX, QUEUE_NAME
+from queues.manifests.kueue_keys import COMPONENT_INDEX, MULTIKUEUE_ORIGIN, QUEUE_NAME
 from queues.models import Workload
 from queues.services.workloads import raise_push
 from scheduling.model.vocabulary import WorkloadStatus
@@ -47,6 +47,9 @@ class SetSync(SuspendableJobSync):
     def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
         # One that names a queue gets a workload in every namespace, also in one whose pods the webhook lets alone.
         return super()._as_the_webhook_leaves_it(job) or (job if queue_name_of(job) else None)
+
+    def _prebuilt_names(self, job: JsonObject) -> list[str]:
+        return self._serving.workload_names(job) if MULTIKUEUE_ORIGIN in labels_of(job) else []
 
     def _noted(self, job: JsonObject) -> Sequence[str]:
         return (COMPONENT_INDEX,)

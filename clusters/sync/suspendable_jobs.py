@@ -168,8 +168,8 @@ class SuspendableJobSync(JobSync):
         looks = self._parts(others)
         for job, row in pairs:
             own = list(workloads.get(row.pk, ())) if row is not None else []
-            named = prebuilt.get((key_of(job)[0], prebuilt_workload_of(job)))
-            looks.append(Look(job, row, [*own, *([named] if named is not None else [])]))
+            named = [(key_of(job)[0], name) for name in self._prebuilt_names(job)]
+            looks.append(Look(job, row, [*own, *(prebuilt[key] for key in named if key in prebuilt)]))
         return looks
 
     def _parts(self, jobs: Iterable[JsonObject]) -> list[Look]:
@@ -211,12 +211,16 @@ class SuspendableJobSync(JobSync):
 
     def _prebuilt(self, jobs: Iterable[JsonObject]) -> dict[tuple[str, str], Workload]:
         """Workloads without a job that these jobs name, by namespace and name."""
-        wanted = {(key_of(job)[0], name) for job in jobs if (name := prebuilt_workload_of(job))}
+        wanted = {(key_of(job)[0], name) for job in jobs for name in self._prebuilt_names(job)}
         if not wanted:
             return {}
         rows = Workload.objects.filter(cluster=self._cluster, name__in={name for _, name in wanted}, job=None)
         found = rows.exclude(status=WorkloadStatus.FINISHED).prefetch_related("pod_sets")
         return {(row.namespace, row.name): row for row in found if (row.namespace, row.name) in wanted}
+
+    def _prebuilt_names(self, job: JsonObject) -> list[str]:
+        name = prebuilt_workload_of(job)
+        return [name] if name else []
 
     def _look_at(self, looks: Sequence[Look]) -> list[JsonObject]:
         """Run a pass over each job; return the jobs whose rows it changed."""
@@ -236,7 +240,7 @@ class SuspendableJobSync(JobSync):
                 again.append(look.job)
             elif all(each.status == WorkloadStatus.FINISHED or each.job_id is None for each in look.workloads):
                 self._suspend(look.job, changes)
-            if look.row is None and changes.failure:
+            if changes.awaited or (look.row is None and changes.failure):
                 self._wait(look.job)
             elif stored is not None:
                 self._forget(look.job)
@@ -400,10 +404,8 @@ class SuspendableJobSync(JobSync):
                 self._free(look, name_of(each), there)
             specs = self._specs_to_make(look, changes)
         else:
-            specs = self._specs(look.job)[:1]
-            (prebuilt,) = [each for each in look.workloads if each.name == changes.taken]
-            if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
-                specs = [replace(specs[0], pod_sets=pod_set_specs(prebuilt))]
+            spec = self._specs(look.job)[0]
+            specs = [_taken(spec, each) for each in look.workloads if each.name in changes.taken]
         if look.row is not None and specs[0].job is not None:
             job = replace(specs[0].job, row_id=look.row.pk)
             specs = [replace(spec, job=job) for spec in specs]
@@ -469,6 +471,15 @@ def _is_plain_creation(look: Look, changes: Changes) -> bool:
     if look.is_part or look.row is not None or look.workloads or not changes.created:
         return False
     return not (changes.changed or changes.removed or changes.taken)
+
+
+def _taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
+    """The spec of a job as it takes over a workload: a manager's gets the templates of the job."""
+    if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
+        return replace(spec, pod_sets=pod_set_specs(prebuilt))
+    index = prebuilt.annotations.get(keys.COMPONENT_INDEX)
+    annotations = spec.annotations if index is None else {**spec.annotations, keys.COMPONENT_INDEX: index}
+    return replace(spec, name=prebuilt.name, annotations=annotations)
 
 
 def _waits_for_the_job(workload: Workload) -> bool:

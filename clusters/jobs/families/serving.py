@@ -78,6 +78,10 @@ class ServingKind(JobKind):
     def pods_ready(self, job: JsonObject, context: JobContext) -> bool:
         return integer_at(job, "status", "readyReplicas") >= integer_at(job, "spec", "replicas", default=1)
 
+    def workload_names(self, job: JsonObject) -> list[str]:
+        """Return the names of the workloads that the pods of the object need; empty where each pod is one."""
+        return []
+
     # The webhooks
 
     def default(self, job: JsonObject, context: JobContext) -> None:

@@ -145,6 +145,9 @@ class LeaderWorkerSet(ServingKind):
                 elif owner.get("uid") != uid_of(job):
                     self._reconcile_pod(pod, job, stateful_sets.get(owner.get("name", "")), store)
 
+    def workload_names(self, job: JsonObject) -> list[str]:
+        return [_workload_name(job, str(index)) for index in range(_groups(job))]
+
     def _reconcile_workloads(self, job: JsonObject, context: JobContext, store: ObjectStore) -> None:
         superfluous = by_name(
             workload

@@ -139,6 +139,9 @@ class StatefulSet(ServingKind):
             if annotated_parent(pod) == self.framework and not is_terminated(pod) and not is_being_deleted(pod):
                 yield pod
 
+    def workload_names(self, job: JsonObject) -> list[str]:
+        return [name_for_set(job)] if _replicas(job) > 0 else []
+
     def _reconcile_workload(self, job: JsonObject, context: JobContext, store: ObjectStore) -> None:
         _, workload = find_workload(job, store)
         if workload is None:

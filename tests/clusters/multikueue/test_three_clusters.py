@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from queues.models import MultiKueueCluster, WorkloadEvent
+from clusters.jobs.registry import JOB_KINDS
+from queues.models import MultiKueueCluster, Workload, WorkloadEvent
 from tests.clusters.multikueue.fleet import JOBS, Fleet, fleet_of
+from tests.clusters.test_pods_that_wait import stateful_set, webhooked
+
+STATEFUL_SETS = JOB_KINDS["StatefulSet"].resource
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,4 +65,23 @@ def test_the_first_that_admits_runs_it_and_its_end_is_the_end(fleet: Fleet) -> N
     fleet.turn()
     assert not fleet.with_copy(), "the worker is cleaned"
     assert fleet.jobs() == {"east": [], "west": []}
+    assert not fleet.pods(fleet.workers["west"])
+
+
+def test_a_stateful_set_runs_in_the_worker_that_admits_it(fleet: Fleet) -> None:
+    manifest = webhooked(stateful_set(2))
+    manifest["metadata"] = {"name": "db", "namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "local"}}
+    fleet.manager.client.create(STATEFUL_SETS, manifest)
+    fleet.close("east")
+    fleet.turn(6)
+    assert (fleet.row.status, fleet.check[0]) == ("Admitted", "Ready")
+    copy = Workload.objects.get(cluster=fleet.workers["west"].cluster)
+    assert (copy.name, copy.status) == (fleet.row.name, "Admitted")
+    assert copy.job is not None
+    assert copy.job.name == "db"
+    assert [pod["status"]["phase"] for pod in fleet.pods(fleet.workers["west"])] == ["Running", "Running"]
+    assert {pod["status"]["phase"] for pod in fleet.pods(fleet.manager)} <= {"Pending"}
+    fleet.manager.client.delete(STATEFUL_SETS, "team", "db")
+    fleet.turn(6)
+    assert not fleet.with_copy()
     assert not fleet.pods(fleet.workers["west"])
