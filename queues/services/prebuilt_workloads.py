@@ -29,7 +29,8 @@ def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by:
     """The workloads that are there for jobs of a manager, and for found jobs that name one, locked; empty for all other
     jobs.
 
-    Raises `Conflict` for a job whose workload is not there yet, has other pods, or is another user's.
+    Raises `Conflict` for a job whose workload is not there yet, has other pods, or is another user's. The pods of a
+    group come one by one: Kueue's controller compares them with the workload.
     """
     found: Found = {}
     for spec in specs:
@@ -42,10 +43,16 @@ def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by:
             raise Conflict(
                 f"Workload {row.key} was submitted by {row.submitted_by}: no job of another user may take it"
             )
-        if _sizes(row.pod_sets.all()) != _sizes(spec.pod_sets):
+        if spec.job.kind != POD_GROUP and _sizes(row.pod_sets.all()) != _sizes(spec.pod_sets):
             raise Conflict(f"Workload {row.key}: {_OUT_OF_SYNC}")
         found[id(spec)] = (spec, row)
     return found
+
+
+def is_prebuilt(cluster: Cluster, namespace: str, group: str) -> bool:
+    """Return whether a manager made the workload of a group of pods, and no group has it yet."""
+    rows = Workload.objects.filter(cluster=cluster, namespace=namespace, name=group, job=None)
+    return rows.filter(labels__has_key=keys.MULTIKUEUE_ORIGIN).exclude(status=WorkloadStatus.FINISHED).exists()
 
 
 def take_over(
@@ -68,7 +75,7 @@ def _is_sent(cluster: Cluster, spec: WorkloadSpec) -> bool:
     job = spec.job
     assert job is not None  # by its caller
     if job.kind == POD_GROUP:  # its row has no labels: its workload has the group's name
-        return _unowned(cluster, spec).filter(name=spec.name).exists()
+        return is_prebuilt(cluster, spec.namespace, spec.name)
     return keys.MULTIKUEUE_ORIGIN in _labels(job) or (job.found_in_cluster and bool(_prebuilt_name(job)))
 
 

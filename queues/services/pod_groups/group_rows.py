@@ -81,7 +81,7 @@ class _Store:
         followed = is_followed(group, members_of(group))
         if fresh:
             self._create_workload(group)
-            if followed:
+            if followed and not plan.prebuilt:
                 wait_for_pods(group, self._now)
         elif changed and not followed:
             self._change_workload()
@@ -126,7 +126,10 @@ class _Store:
 
     def _head(self, group: Job, first: GroupPod) -> WorkloadSpec:
         """The workload with the fields of its first pod; its pod sets are those of the submitted pods."""
-        stored = JobSpec(POD_GROUP, group.name, group.namespace, group.manifest, uid=group.uid, row_id=group.pk)
+        stored = JobSpec(
+            POD_GROUP, group.name, group.namespace, group.manifest, uid=group.uid, row_id=group.pk,
+            found_in_cluster=group.found_in_cluster,
+        )  # fmt: skip
         spec = first.submitted.spec
         (head,) = job_workloads(spec, stored, queue_name=first.queue_name, priority=first.priority)
         return replace(

@@ -17,6 +17,7 @@ from queues.manifests.workload import MAX_POD_SETS
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Job, Workload
 from queues.services.pod_groups.life import Member, compose, is_followed, members_of
+from queues.services.prebuilt_workloads import is_prebuilt
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import MistakeReason
@@ -69,6 +70,8 @@ class GroupPlan:
     """Existing pods with these names, in whatever group."""
     taken: bool = False
     """Another workload has the group's name."""
+    prebuilt: bool = False
+    """A MultiKueue manager made the group's workload."""
 
 
 def plan_groups(
@@ -97,7 +100,8 @@ def _plan(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> Group
         if _is_over(plan):
             _dissolve(cluster, plan, actor, now)
     if plan.group is None:
-        plan.taken = _is_taken(cluster, plan, actor, now)
+        plan.prebuilt = is_prebuilt(cluster, plan.namespace, plan.name)
+        plan.taken = not plan.prebuilt and _is_taken(cluster, plan, actor, now)
     plan.rows = {row.name: row for row in home.filter(kind=POD, name__in=names).select_for_update().order_by("pk")}
     return plan
 

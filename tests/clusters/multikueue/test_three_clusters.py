@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from clusters.client import PODS
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import MultiKueueCluster, Workload, WorkloadEvent
+from tests.clusters.group_pods import found_pod
 from tests.clusters.multikueue.fleet import JOBS, Fleet, fleet_of
 from tests.clusters.test_pods_that_wait import stateful_set, webhooked
 
@@ -83,5 +85,26 @@ def test_a_stateful_set_runs_in_the_worker_that_admits_it(fleet: Fleet) -> None:
     assert {pod["status"]["phase"] for pod in fleet.pods(fleet.manager)} <= {"Pending"}
     fleet.manager.client.delete(STATEFUL_SETS, "team", "db")
     fleet.turn(6)
+    assert not fleet.with_copy()
+    assert not fleet.pods(fleet.workers["west"])
+
+
+def test_a_group_of_pods_runs_in_the_worker_that_admits_it(fleet: Fleet) -> None:
+    for number in range(2):
+        manifest = found_pod(f"train-{number}", group="train", total=2, run_seconds=600)
+        manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "local"
+        manifest["metadata"]["namespace"] = "team"
+        manifest["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+        fleet.manager.client.create(PODS, manifest)
+    fleet.close("east")
+    fleet.turn(6)
+    assert (fleet.row.status, fleet.check[0]) == ("Admitted", "Ready")
+    copy = Workload.objects.get(cluster=fleet.workers["west"].cluster)
+    assert (copy.name, copy.status) == ("train", "Admitted")
+    assert [pod["status"]["phase"] for pod in fleet.pods(fleet.workers["west"])] == ["Running", "Running"]
+    fleet.advance(700)
+    fleet.turn(4)
+    assert (fleet.row.status, fleet.row.reason) == ("Finished", "Succeeded")
+    assert {pod["status"]["phase"] for pod in fleet.pods(fleet.manager)} == {"Succeeded"}
     assert not fleet.with_copy()
     assert not fleet.pods(fleet.workers["west"])
