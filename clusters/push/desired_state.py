@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
+from django.db import connection
 from django.db.models import QuerySet
 
 from accounts.models import Cluster
@@ -28,7 +29,7 @@ from scheduling.model.placement import PodPlacement
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.vendor import DeviceVendor
 from scheduling.model.vocabulary import WorkloadStatus
-from scheduling.state.second_pass import MULTIKUEUE
+from scheduling.state.second_pass import MULTIKUEUE, PROVISIONING
 from scheduling.topology.ungater import rank_offsets
 
 
@@ -38,6 +39,46 @@ class FlavorNodes:
 
     node_labels: Mapping[str, str]
     tolerations: tuple[Mapping[str, Any], ...]
+
+
+_WORK: Final = """
+    SELECT
+        EXISTS (SELECT FROM queues_workload WHERE cluster_id = %(cluster)s AND push_sequence > pushed_sequence),
+        EXISTS (
+            SELECT FROM queues_job
+            WHERE cluster_id = %(cluster)s AND kind = ANY(%(makers)s) AND NOT found_in_cluster
+                AND (pushed_generation IS DISTINCT FROM generation OR deletion_requested_at IS NOT NULL)
+        ),
+        EXISTS (
+            SELECT FROM queues_workload
+            WHERE cluster_id = %(cluster)s AND job_id IS NOT NULL AND quota_reserved_at IS NOT NULL
+                AND status <> 'Finished'
+        ),
+        EXISTS (
+            SELECT FROM queues_admissioncheck
+            WHERE cluster_id = %(cluster)s AND controller_name = %(provisioning)s AND active
+        )
+"""
+MAKERS: Final = [kind.kind for kind in JOB_KINDS.values() if not kind.has_workload]
+"""The kinds of objects that make jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The parts of a sweep that have rows to work on: workloads to tell the cluster of, makers of jobs to tell it of,
+    workloads with jobs that hold quota, whose pods are followed, and checks by which nodes are asked for."""
+
+    tells: bool
+    tells_of_makers: bool
+    follows_pods: bool
+    asks_for_nodes: bool
+
+
+def work_of(cluster: Cluster) -> Work:
+    """Look, by one query, for what a sweep has to do. What is committed later asks for a sweep of its own."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WORK, {"cluster": cluster.pk, "makers": MAKERS, "provisioning": PROVISIONING})
+        return Work(*cursor.fetchone())
 
 
 def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:

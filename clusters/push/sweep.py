@@ -47,7 +47,6 @@ from clusters.jobs.plain_pods import (
     released_pod,
     started_pod,
 )
-from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.whole_objects import (
     as_made,
     difference,
@@ -57,7 +56,9 @@ from clusters.jobs.whole_objects import (
 )
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
+    MAKERS,
     Places,
+    Work,
     admitted_workload,
     checks_of_multikueue,
     device_vendors,
@@ -68,6 +69,7 @@ from clusters.push.desired_state import (
     runs,
     runs_elsewhere,
     with_jobs,
+    work_of,
 )
 from clusters.push.installation import pushes_alone
 from clusters.push.jobs.plain_pods import PlainPods
@@ -89,7 +91,6 @@ from scheduling.model.vocabulary import ConditionType, FinishedReason, WorkloadS
 
 _log = logging.getLogger(__name__)
 
-_MAKERS: Final = tuple(kind.kind for kind in JOB_KINDS.values() if not kind.has_workload)
 _BATCH: Final = 200
 _FIRST_RETRY_SECONDS: Final = 1.0
 _MAX_RETRY_SECONDS: Final = 300.0
@@ -144,11 +145,11 @@ def push_pending(
             if cluster.serves_kueue:
                 may_start = _admitted(cluster)
                 serve(cluster, client, clock)
-            ProvisioningRequests(cluster, client, clock).follow()
-            sweep = _Sweep(cluster, client, report, clock)
-            sweep.tell(may_start)
-            sweep.tell_of_makers()
-            sweep.follow_pods(clock)
+            work = work_of(cluster)
+            if work.asks_for_nodes:
+                ProvisioningRequests(cluster, client, clock).follow()
+            if work.tells or work.tells_of_makers or work.follows_pods:
+                _Sweep(cluster, client, report, clock).do(work, may_start)
         except ClusterError as error:
             _log.warning("The sweep of cluster %s ended early; the next one continues: %s", cluster.name, error)
     return report
@@ -181,6 +182,15 @@ class _Sweep:
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
+    def do(self, work: Work, may_start: Collection[int] | None) -> None:
+        """Do the parts that have rows to work on."""
+        if work.tells:
+            self.tell(may_start)
+        if work.tells_of_makers:
+            self.tell_of_makers()
+        if work.follows_pods:
+            self.follow_pods()
+
     def tell(self, may_start: Collection[int] | None = None) -> None:
         """Push each unpushed workload in the order of keys. A refused one does not hold up the others.
 
@@ -208,7 +218,7 @@ class _Sweep:
     def tell_of_makers(self) -> None:
         """Create, change or delete objects that make jobs (such as CronJobs). They have no workload, so they never
         wait."""
-        rows = Job.objects.filter(cluster=self._cluster, kind__in=_MAKERS, found_in_cluster=False)
+        rows = Job.objects.filter(cluster=self._cluster, kind__in=MAKERS, found_in_cluster=False)
         changed = rows.exclude(pushed_generation=F("generation")) | rows.filter(deletion_requested_at__isnull=False)
         for row in changed.order_by("pk"):
             source = job_source(row, self._vendors, hami_binds=self._cluster.hami_binds)
@@ -493,18 +503,13 @@ class _Sweep:
         selector = f"{WORKLOAD_UID_LABEL}={row.uid}"
         return self._client.list(PODS, row.namespace, label_selector=selector, field_selector=LIVE_PODS).items
 
-    def follow_pods(self, clock: Callable[[], float]) -> None:
+    def follow_pods(self) -> None:
         """Bind pods that wait for us, and find evicted workloads without pods."""
-        with_jobs_held = Workload.objects.filter(
-            cluster=self._cluster, job__isnull=False, quota_reserved_at__isnull=False
-        ).exclude(status=WorkloadStatus.FINISHED)
-        if not with_jobs_held.exists():
-            return
         selector = f"{MANAGED_LABEL}=true"
         pods = self._credible(self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items)
         pods = handed_over(self._cluster, self._client, pods)
-        self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
-        fail_stray_pods(self._cluster, self._client, self._flavors, pods, clock)
+        self._report.bound += Binder(self._cluster, self._client, self._flavors, self._clock).bind(pods)
+        fail_stray_pods(self._cluster, self._client, self._flavors, pods, self._clock)
         self._confirm_stopped(pods)
         note_gone_replicas(self._cluster, pods)
 

@@ -27,7 +27,9 @@ def sweep_lock(cluster: Cluster) -> Iterator[bool]:
     """
     mine = False
     with connection.cursor() as cursor:
-        if _try_lock(cursor, _WAITING, cluster):
+        if _try_lock(cursor, WORKING, cluster):
+            mine = True
+        elif _try_lock(cursor, _WAITING, cluster):
             try:
                 mine = _wait_for_lock(cursor, WORKING, cluster)
             finally:

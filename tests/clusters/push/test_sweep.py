@@ -10,6 +10,7 @@ from uuid import uuid4
 import orjson
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster, Namespace
 from clusters.client import NAMESPACES, NODES, PODS, TokenBucket, WatchEvent, connect
@@ -290,6 +291,14 @@ def test_an_unreachable_cluster_costs_nothing_but_time(system: System) -> None:
     nobody = connect("http://127.0.0.1:9", TokenBucket(10_000, 10_000))
     assert push_pending(system.cluster, nobody) == PushReport()
     assert system.push().pushed == 1
+
+
+def test_a_sweep_without_work_looks_for_it_by_one_query(system: System) -> None:
+    system.push()
+    with CaptureQueriesContext(connection) as queries:
+        assert system.push() == PushReport()
+    told = [query["sql"] for query in queries if "queues_workload" in query["sql"] or "queues_job" in query["sql"]]
+    assert (len(told), len(queries)) == (1, 4)
 
 
 def test_nothing_is_pushed_to_an_observed_cluster(system: System) -> None:
