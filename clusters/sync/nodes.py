@@ -32,6 +32,8 @@ class NodeSync:
         self._cluster = cluster
         self._failures = failures
         self._seen: dict[str, ObservedNode] = {}
+        self._versions: dict[str, tuple[str, str]] = {}
+        """The uid and version of each node as it was read last: a list has nearly all nodes as they were."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came."""
@@ -61,26 +63,31 @@ class NodeSync:
         return changed
 
     def _store(self, node: JsonObject, now: float) -> bool:
+        metadata = node["metadata"]
+        version = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+        if metadata["name"] in self._seen and all(version) and self._versions.get(metadata["name"]) == version:
+            return False
         observed = observed_node(node)
         if self._failures is not None:
             self._failures.note(node, observed, now)
         lasting = replace(observed, annotations=observed.lasting_annotations)
-        if self._seen.get(observed.name) == lasting:
-            return False
-        self._seen[observed.name] = lasting
-        moment = datetime.fromtimestamp(now, UTC)
-        try:
-            return sync_node(self._cluster.pk, observed, self._vendors(), moment)
-        except DataError as error:
-            # An editor of a node can write values that no row can hold. Other nodes must not be held up by it.
-            _log.error("Node %s of cluster %s can't be stored: %s", observed.name, self._cluster.name, error)
-            return False
+        changed = False
+        if self._seen.get(observed.name) != lasting:
+            moment = datetime.fromtimestamp(now, UTC)
+            try:
+                changed = sync_node(self._cluster.pk, observed, self._vendors(), moment)
+            except DataError as error:
+                # An editor of a node can write values that no row can hold. Other nodes must not be held up by it.
+                _log.error("Node %s of cluster %s can't be stored: %s", observed.name, self._cluster.name, error)
+        self._seen[observed.name], self._versions[observed.name] = lasting, version
+        return changed
 
     def _vendors(self) -> tuple[DeviceVendor, ...]:
         return configured_vendors(self._cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
 
     def _remove(self, name: str, now: float) -> bool:
         self._seen.pop(name, None)
+        self._versions.pop(name, None)
         if self._failures is not None:
             self._failures.note_gone(name)
         return forget_node(self._cluster.pk, name, datetime.fromtimestamp(now, UTC))

@@ -11,12 +11,13 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import DataError, InternalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from accounts.services.watcher_health import beat, watcher_health
 from clusters.client import NODES, PODS, WatchEvent
+from clusters.sync.nodes import NodeSync
 from clusters.sync.watcher import Watcher, _Reflectors
 from gpus.models import Device, Node
 from queues.models import Pod, PodSet
@@ -164,3 +165,35 @@ def test_a_heartbeat_says_when_something_was_heard() -> None:
     health = watcher_health("elsewhere")
     assert (health.alive, health.last_event_at) == (True, "2026-01-01T00:00:00Z")
     assert watcher_health("nobody").alive is False
+
+
+def test_a_node_that_could_not_be_stored_is_stored_the_next_time(system: System) -> None:
+    nodes = NodeSync(system.cluster)
+    node = system.client.list(NODES).items[0]
+    node["metadata"]["labels"]["row"] = "b"
+    with transaction.atomic(), connection.cursor() as cursor:
+        with pytest.raises(DataError):
+            cursor.execute("SELECT 1 / 0")
+        with pytest.raises(InternalError):
+            nodes.apply([WatchEvent("MODIFIED", node)], system.now())
+        transaction.set_rollback(True)
+    nodes.apply([WatchEvent("MODIFIED", node)], system.now())
+    assert Node.objects.get(name=node["metadata"]["name"]).labels["row"] == "b"
+
+
+def test_a_list_reads_the_nodes_that_have_another_version(system: System) -> None:
+    nodes = NodeSync(system.cluster)
+    listing = system.client.list(NODES)
+    nodes.apply([listing], system.now())
+    same, other = listing.items
+    for node in listing.items:
+        node["metadata"]["labels"]["row"] = "b"
+    other["metadata"]["resourceVersion"] += "0"
+    nodes.apply([listing], system.now())
+    assert {row.name: row.labels.get("row") for row in Node.objects.all()} == {
+        same["metadata"]["name"]: None,
+        other["metadata"]["name"]: "b",
+    }
+    Node.objects.filter(name=same["metadata"]["name"]).delete()
+    nodes.apply([listing], system.now())
+    assert Node.objects.get(name=same["metadata"]["name"]).labels["row"] == "b"
