@@ -6,7 +6,6 @@ their rows, and the push writes into the cluster what it wrote of the job.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -24,6 +23,7 @@ from clusters.jobs.framework.managed_job import ManagedJob
 from clusters.jobs.framework.manifest import (
     annotations_of,
     controller_of,
+    copied,
     dig,
     is_being_deleted,
     labels_of,
@@ -245,7 +245,7 @@ def _written(job: JsonObject) -> tuple[Any, Any]:
 
 def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObject | None:
     """The job suspended, with its own templates; None where it is so."""
-    stopped = copy.deepcopy(job)
+    stopped: JsonObject = copied(job)
     kind.suspend(stopped)
     kind.restore(stopped, infos_of_workload(workload) or ())
     return None if _written(stopped) == _written(job) else stopped
@@ -281,7 +281,7 @@ def shown_job(kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequen
     A job whose queue label was removed stays in its queue, and the priority of a workload that was changed here stays.
     An elastic job that was submitted here has the size that its row says.
     """
-    shown = copy.deepcopy(job)
+    shown: JsonObject = copied(job)
     if row is None:
         return shown
     here = not row.found_in_cluster
@@ -301,7 +301,7 @@ def shown_job(kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequen
             if has[key]:
                 labels[key] = has[key]
     if here and kind.elastic and row.annotations.get(keys.ELASTIC_JOB) == "true":
-        kind.resize(shown, copy.deepcopy(row.manifest))
+        kind.resize(shown, copied(row.manifest))
     return shown
 
 

@@ -200,6 +200,7 @@ class JobSync:
             )
             .exclude(status=WorkloadStatus.FINISHED)
             .select_related("job")
+            .defer("job__manifest")
         )
         missing = {row.job.pk: row.job for row in rows if row.job is not None and row_key(row.job) not in there}
         self._without_job([row for row in missing.values() if self._is_gone(row)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 from clusters.jobs.framework.conditions import finish, has_quota, is_admitted
@@ -15,6 +14,7 @@ from clusters.jobs.framework.manifest import (
     add_owner,
     annotations_of,
     controller_of,
+    copied,
     is_being_deleted,
     mapping_at,
     name_of,
@@ -135,7 +135,7 @@ class ManagedJob:
             infos = {info.name: info for info in infos_of_admission(workload, self.context)}
         except JobError:
             return None
-        pod_sets = [copy.deepcopy(pod_set) for pod_set in workload["spec"]["podSets"]]
+        pod_sets = [copied(pod_set) for pod_set in workload["spec"]["podSets"]]
         partial = any(each["count"] > each.get("minCount", each["count"]) for each in pod_sets)
         for pod_set in pod_sets:
             info = infos.get(pod_set["name"])
@@ -174,7 +174,7 @@ class ManagedJob:
 
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
         """Start the job. Raises CannotStart, and then leaves the job unchanged."""
-        started = copy.deepcopy(self.object)
+        started = copied(self.object)
         self.kind.start(started, infos, self.context)
         self.object = started
         self.store.write(started)

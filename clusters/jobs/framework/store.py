@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.manifest import JsonObject, name_of, namespace_of
+from clusters.jobs.framework.manifest import JsonObject, copied, name_of, namespace_of
 
 Key = tuple[str, str, str]
 """Kind, namespace, name."""
@@ -34,11 +33,11 @@ class ObjectStore:
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
         found = self._objects.get((kind, namespace, name))
-        return copy.deepcopy(found) if found is not None else None
+        return copied(found) if found is not None else None
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
         keys = sorted(key for key in self._objects if key[0] == kind and namespace in ("", key[1]))
-        return [copy.deepcopy(self._objects[key]) for key in keys]
+        return [copied(self._objects[key]) for key in keys]
 
     def kinds(self) -> Iterator[Key]:
         yield from sorted(self._objects)
@@ -55,7 +54,7 @@ class ObjectStore:
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._remove(_key(obj))
         elif self._objects.get(_key(obj)) != obj:
-            self._objects[_key(obj)] = copy.deepcopy(obj)
+            self._objects[_key(obj)] = copied(obj)
             self.writes += 1
 
     def delete(self, obj: JsonObject, now: str) -> None:
