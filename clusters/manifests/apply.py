@@ -129,7 +129,7 @@ def apply_documents(
     now = now or timezone.now()
     try:
         with transaction.atomic():
-            _lock(cluster, against_decisions=prune)
+            lock_applies(cluster, against_decisions=prune)
             _check_tree(access, cluster, objects)
             applied = _Call(cluster, actor, applied_set, now).store(objects)
             _check_tree(access, cluster, objects)
@@ -149,7 +149,7 @@ def _key(done: Applied) -> str:
     return f"{done.namespace}/{done.name}" if done.namespace else done.name
 
 
-def _lock(cluster: Cluster, *, against_decisions: bool) -> None:
+def lock_applies(cluster: Cluster, *, against_decisions: bool) -> None:
     """Two applies to one cluster take turns: each then sees all that the other did.
 
     `against_decisions`: the scheduler saves nothing meanwhile, so that what holds no quota does not get it before it is

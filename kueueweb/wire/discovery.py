@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kueueweb.wire.resources import Resource, groups
 
-VERBS: Final = ("get", "list", "watch")
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 AUTHORIZATION: Final = "authorization.k8s.io"
 AUTHENTICATION: Final = "authentication.k8s.io"
 REVIEWS: Final = {

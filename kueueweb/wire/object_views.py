@@ -7,15 +7,17 @@ from typing import Any, ClassVar, Final
 
 from django.http import HttpResponse
 from django.utils import timezone
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from kueueweb.api.content import JSONParser
 from kueueweb.wire import tables
 from kueueweb.wire.base import WireView, accepted
 from kueueweb.wire.reading import ObjectReader, Page, Selection
 from kueueweb.wire.refusals import Refusal, forbidden, not_found
 from kueueweb.wire.resources import JsonObject, Resource
-from kueueweb.wire.rights import reads
+from kueueweb.wire.rights import allows, reads
 from kueueweb.wire.watches import (
     CURSOR_HEADER,
     START,
@@ -26,11 +28,20 @@ from kueueweb.wire.watches import (
     seconds_of,
     wait_for,
 )
+from kueueweb.wire.writing import ObjectWriter, Written
 from queues.api.filters import query_text
 
 _META: Final = "meta.k8s.io"
 _FORMS: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _INCLUDES: Final = ("None", "Metadata", "Object")
+
+
+class _MergePatchParser(JSONParser):
+    media_type = "application/merge-patch+json"
+
+
+class _StrategicPatchParser(JSONParser):
+    media_type = "application/strategic-merge-patch+json"
 
 
 class ResourceView(WireView):
@@ -79,6 +90,23 @@ class ResourceView(WireView):
         columns = self.resource.columns(self.version)
         return tables.table(columns, items, metadata, timezone.now(), include=include)
 
+    def writer(self, verb: str, namespace: str, name: str = "") -> ObjectWriter:
+        """Writes with the rights of the request. Raises Refusal (403) without the right to."""
+        if not allows(self.access, self.resource, verb, namespace):
+            raise self.forbidden(verb, namespace, name)
+        options = self.request.data if self.request.method == "DELETE" else {}
+        asked = options.get("dryRun") if isinstance(options, Mapping) else None
+        dry_run = [*self.request.query_params.getlist("dryRun"), *(asked if isinstance(asked, list) else ())]
+        if set(dry_run) - {"All"}:
+            raise Refusal(400, "dryRun: Unsupported value: supported values: All")
+        return ObjectWriter(self.reader(), self.resource, self.version, self.request.user, dry_run=bool(dry_run))
+
+    def written(self, done: Written, code: int = 200) -> Response:
+        """The object as it is now, with warnings as kubectl shows them."""
+        quoted = (text.encode("ascii", "replace").decode().replace("\\", "\\\\") for text in done.warnings)
+        warnings = ", ".join('299 - "' + text.replace('"', '\\"') + '"' for text in quoted)
+        return Response(done.item, code, headers={"Warning": warnings} if warnings else {})
+
 
 class ListView(ResourceView):
     """All objects of a resource, or those of a namespace."""
@@ -98,6 +126,12 @@ class ListView(ResourceView):
         if page.following:
             metadata["continue"] = page.following
         return Response(self._body(page, metadata))
+
+    def post(self, request: Request, namespace: str = "") -> Response:
+        """Create an object."""
+        if self.resource.namespaced and not namespace:
+            raise Refusal(405, "a namespaced object is created at the address of its namespace")
+        return self.written(self.writer("create", namespace).create(request.data, namespace), 201)
 
     def _question(self, reader: ObjectReader, selection: Selection) -> str:
         return question(self.request.user.pk or 0, reader, self.resource, selection)
@@ -138,8 +172,8 @@ class ListView(ResourceView):
         }
 
 
-class ObjectView(ResourceView):
-    """One object; at `/status` too, for kinds that have one."""
+class StatusView(ResourceView):
+    """One object at `/status`, which is the scheduler's to write."""
 
     def get(self, request: Request, name: str, namespace: str = "") -> Response:
         """The object."""
@@ -149,6 +183,40 @@ class ObjectView(ResourceView):
         if self.form == "Table":
             return Response(self.as_table([item], {"resourceVersion": item["metadata"]["resourceVersion"]}))
         return Response(tables.partial(item) if self.form else item)
+
+
+class ObjectView(StatusView):
+    """One object."""
+
+    parser_classes = (JSONParser, _MergePatchParser, _StrategicPatchParser)  # type: ignore[assignment]  # more than the base reads
+
+    def put(self, request: Request, name: str, namespace: str = "") -> Response:
+        """Replace the object."""
+        return self.written(self.writer("update", namespace, name).replace(request.data, namespace, name))
+
+    def patch(self, request: Request, name: str, namespace: str = "") -> Response:
+        """Change the object by a merge patch, or by a strategic one that is none."""
+        media_type = (request.content_type or "").partition(";")[0]
+        if media_type == JSONParser.media_type:
+            raise UnsupportedMediaType(media_type)
+        if media_type == _StrategicPatchParser.media_type and not _is_merge_patch(request.data):
+            raise Refusal(415, "a strategic merge patch with lists is not taken: send a merge patch (--type merge)")
+        return self.written(self.writer("patch", namespace, name).patch(request.data, namespace, name))
+
+    def delete(self, request: Request, name: str, namespace: str = "") -> Response:
+        """Delete the object. It is answered while something holds it."""
+        done = self.writer("delete", namespace, name).delete(request.data, namespace, name)
+        if done.item is not None:
+            return self.written(done)
+        details = {"name": name, "group": self.resource.group, "kind": self.resource.plural}
+        return Response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+
+
+def _is_merge_patch(patch: Any) -> bool:
+    """Whether a strategic merge patch means the same as a merge patch: without lists and directives."""
+    if isinstance(patch, Mapping):
+        return all(not key.startswith("$") and _is_merge_patch(value) for key, value in patch.items())
+    return not isinstance(patch, list)
 
 
 def _flag(text: str, parameter: str) -> bool:

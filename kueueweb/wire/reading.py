@@ -140,6 +140,17 @@ class ObjectReader:
         keys: QuerySet[Any, tuple[Any, ...]] = found.values_list("pk", "uid", "where", "name", "written_by")
         return keys
 
+    def written(self, selection: Selection) -> int:
+        """The version of the object's rows alone, without statuses that are computed; 0 where it does not exist."""
+        now = horizon()
+        found = self.rows(selection).values_list("written_by", flat=True).first()
+        return now.version_of(found) if found is not None else 0
+
+    def exists(self, namespace: str, name: str) -> bool:
+        """Whether there is such an object, also one that waits for its deletion."""
+        named = {"namespace": namespace, "name": name} if self._resource.namespaced else {"name": name}
+        return bool(self._resource.all_rows(self._cluster).filter(**named).exists())
+
     def one(self, selection: Selection) -> JsonObject | None:
         """The object of a name; None where there is none, or none for this user."""
         now = horizon()

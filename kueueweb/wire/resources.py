@@ -66,6 +66,11 @@ class Resource:
     def singular(self) -> str:
         return self.kind.lower()
 
+    def all_rows(self, cluster: Cluster) -> QuerySet[Any]:
+        """The rows of all users."""
+        found: QuerySet[Any] = self.model.objects.filter(cluster=cluster)
+        return found.filter(kind=self.kind) if self.model is Job else found
+
     @property
     def qualified(self) -> str:
         """The name in messages, as Kubernetes writes it."""

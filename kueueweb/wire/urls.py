@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from django.urls import URLPattern, path, re_path
 
 from kueueweb.wire import discovery_views as discovery
-from kueueweb.wire.object_views import ListView, ObjectView, ResourceView
+from kueueweb.wire.object_views import ListView, ObjectView, ResourceView, StatusView
+from kueueweb.wire.openapi_views import OpenApiVersionView, OpenApiView
 from kueueweb.wire.resources import RESOURCES, Resource
 from kueueweb.wire.reviews import AccessReviewView, RulesReviewView, SubjectReviewView
 
@@ -28,7 +29,8 @@ def _of(resource: Resource, version: str) -> Iterator[tuple[str, type[ResourceVi
         yield f"{within}/{resource.plural}", listed
     yield f"{within}/{resource.plural}/<str:name>", single
     if resource.has_status:
-        yield f"{within}/{resource.plural}/<str:name>/status", single
+        status = type(f"{resource.kind}{version}Status", (StatusView,), common)
+        yield f"{within}/{resource.plural}/<str:name>/status", status
 
 
 ADDRESSES: dict[str, type[ResourceView]] = {
@@ -44,6 +46,8 @@ def _patterns(prefix: str) -> Iterator[URLPattern]:
     yield path(f"{prefix}apis/<str:group>", discovery.GroupView.as_view())
     yield path(f"{prefix}apis/<str:group>/<str:version>", discovery.ResourcesView.as_view())
     yield path(f"{prefix}version", discovery.VersionView.as_view())
+    yield path(f"{prefix}openapi/v3", OpenApiView.as_view())
+    yield path(f"{prefix}openapi/v3/<path:address>", OpenApiVersionView.as_view())
     for review, view in (
         ("authorization.k8s.io/v1/selfsubjectaccessreviews", AccessReviewView),
         ("authorization.k8s.io/v1/selfsubjectrulesreviews", RulesReviewView),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from clusters.manifests import apply_manifests
 from clusters.webhook.certificates import renewed
 from scheduler.leader.engine import Engine
 from tests.kubernetes.control_plane import PROGRAMS
-from tests.kueueweb.wire.conftest import OBJECTS, submit
+from tests.kueueweb.wire.conftest import JOB, OBJECTS, submit
 from tests.users import cluster, make_user
 from tests.web_server import listening_server
 
@@ -116,10 +117,10 @@ def table(text: str) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
-def refusal(run: Kubectl, user: str, words: str) -> str:
+def refusal(run: Kubectl, user: str, words: str, stdin: str = "") -> str:
     """The words of a refusal."""
     with pytest.raises(subprocess.CalledProcessError) as refused:
-        run(user, words)
+        run(user, words, stdin)
     return str(refused.value.stderr)
 
 
@@ -176,7 +177,7 @@ def test_the_commands_of_the_page(tmp_path: Path) -> None:
     token = create_token(User.objects.get(username="alice"))[0]
     environment = {"KUBECONFIG": str(tmp_path / "page"), "HOME": str(tmp_path)}
     for command in commands:
-        words = command.replace("TOKEN", token).replace("https://kueueweb.example.org", server).split()
+        words = shlex.split(command.replace("TOKEN", token).replace("https://kueueweb.example.org", server))
         if "set-cluster" in words:
             words.append(f"--certificate-authority={tmp_path / 'authority.pem'}")
         done = subprocess.run(
@@ -200,3 +201,25 @@ def test_each_user_sees_their_own(kubectl: Kubectl) -> None:
     assert "bob" in kubectl("bob", "auth whoami")
     assert "workloads.kueue.x-k8s.io" in kubectl("bob", "auth can-i --list")
     assert "must be logged in" in refusal(kubectl, "bob", "get jobs --token nonsense")
+
+
+def test_writes(kubectl: Kubectl) -> None:
+    manifest = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: more, namespace: team-a}\n"
+    made = kubectl("alice", "apply -f -", f"{manifest}spec: {{clusterQueue: research}}\n")
+    assert made.strip() == "localqueue.kueue.x-k8s.io/more created"
+    held = f"{manifest}spec: {{clusterQueue: research, stopPolicy: Hold}}\n"
+    assert "configured (server dry run)" in kubectl("alice", "apply --dry-run=server -f -", held)
+    assert "configured" in kubectl("alice", "apply -f -", held)
+    assert "stopPolicy: Hold" in kubectl("alice", "get queue more -o yaml")
+    assert "labeled" in kubectl("alice", "label cq research area=ml")
+    assert "patched" in kubectl("alice", 'patch cq research --type merge -p {"spec":{"stopPolicy":"Hold"}}')
+    replaced = kubectl("alice", "get cq research -o yaml").replace("stopPolicy: Hold", "stopPolicy: None")
+    assert "replaced" in kubectl("alice", "replace -f -", replaced)
+    assert "Conflict" in refusal(kubectl, "alice", "replace -f -", replaced)
+
+    assert "created" in kubectl("bob", "create -f -", JOB.replace("NAMESPACE", "team-a").replace("NAME", "made"))
+    assert kubectl("bob", "auth can-i create jobs").strip() == "yes"
+    assert "deleted" in kubectl("bob", "delete job made")
+    assert "deleted" in kubectl("alice", "delete queue more")
+    assert "Forbidden" in refusal(kubectl, "bob", "delete queue main")
+    assert "Forbidden" in refusal(kubectl, "charlie", "delete job first -n team-a")

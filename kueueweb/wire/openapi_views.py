@@ -1,0 +1,54 @@
+"""OpenAPI of the served resources, as far as kubectl reads it: that fields are validated here, and strictly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kueueweb.wire.base import WireView
+from kueueweb.wire.refusals import Refusal
+from kueueweb.wire.resources import Resource, groups
+
+
+class OpenApiView(WireView):
+    """`/openapi/v3`."""
+
+    def get(self, request: Request) -> Response:
+        """The addresses of the documents."""
+        base = request.path.rstrip("/")
+        addresses = [served[0].address(version) for found in groups().values() for version, served in found.items()]
+        return Response({"paths": {address: {"serverRelativeURL": f"{base}/{address}"} for address in addresses}})
+
+
+class OpenApiVersionView(WireView):
+    """`/openapi/v3/apis/GROUP/VERSION`."""
+
+    def get(self, request: Request, address: str) -> Response:
+        """The resources of a group and a version."""
+        for found in groups().values():
+            for version, served in found.items():
+                if served[0].address(version) == address:
+                    return Response(_document(served, version))
+        raise Refusal(404, "the server could not find the requested resource")
+
+
+def _document(served: list[Resource], version: str) -> dict[str, Any]:
+    paths: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
+    for resource in served:
+        kind = {"group": resource.group, "version": version, "kind": resource.kind}
+        within = "namespaces/{namespace}/" if resource.namespaced else ""
+        parameters = [
+            {"name": name, "in": "query", "schema": {"type": "string"}} for name in ("dryRun", "fieldValidation")
+        ]
+        patch = {"parameters": parameters, "responses": {}, "x-kubernetes-group-version-kind": kind}
+        paths[f"/{resource.address(version)}/{within}{resource.plural}/{{name}}"] = {"patch": patch}
+        schemas[f"{resource.group or 'core'}.{version}.{resource.kind}"] = {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [kind],
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+    information = {"title": "kueueweb", "version": version}
+    return {"openapi": "3.0.0", "info": information, "paths": paths, "components": {"schemas": schemas}}

@@ -1,0 +1,150 @@
+"""Writes: objects in Kubernetes' words, stored and deleted by the services of REST's manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.db import transaction
+
+from clusters.manifests import apply_manifests, delete_manifest, kind_named
+from clusters.manifests.apply import lock_applies
+from kueueweb.wire.reading import ObjectReader, Selection
+from kueueweb.wire.refusals import Refusal, not_found
+from kueueweb.wire.resources import JsonObject, Resource
+from scheduling.manifest.merge_patch import merge_patch
+
+_OF_THE_SERVER: Final = ("resourceVersion", "uid")
+"""Metadata that are a precondition here, and the generation's in manifests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The object as it is now, None where it is gone, and what its author should know of."""
+
+    item: JsonObject | None
+    warnings: Sequence[str] = ()
+
+
+class ObjectWriter:
+    """Writes objects of a resource with a user's rights. With `dry_run` nothing is stored."""
+
+    def __init__(
+        self,
+        reader: ObjectReader,
+        resource: Resource,
+        version: str,
+        user: AbstractBaseUser | AnonymousUser,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._reader = reader
+        self._resource = resource
+        self._api_version = resource.api_version(version)
+        self._user = user
+        self._dry_run = dry_run
+
+    def create(self, body: Any, namespace: str) -> Written:
+        """Create the object. Raises Refusal (409) if it exists."""
+        manifest = self._manifest(body, namespace, "")
+        name = str(manifest["metadata"].get("name") or "")
+
+        def store() -> Written:
+            if name and self._reader.exists(namespace, name):
+                details = {"name": name, "group": self._resource.group, "kind": self._resource.plural}
+                message = f'{self._resource.qualified} "{name}" already exists'
+                raise Refusal(HTTPStatus.CONFLICT, message, details, "AlreadyExists")
+            return self._apply(manifest, namespace)
+
+        return self._within(store)
+
+    def replace(self, body: Any, namespace: str, name: str) -> Written:
+        """Replace the object. Raises Refusal: 404 without one, 409 if it has changed since its resourceVersion."""
+        manifest = self._manifest(body, namespace, name)
+
+        def store() -> Written:
+            there = self._there(namespace, name)
+            self._check(there, namespace, body["metadata"])
+            return self._apply(manifest, namespace)
+
+        return self._within(store)
+
+    def patch(self, patch: Any, namespace: str, name: str) -> Written:
+        """Change the object by a JSON merge patch."""
+        if not isinstance(patch, Mapping):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "the patch must be an object")
+
+        def store() -> Written:
+            there = self._there(namespace, name)
+            wanted = merge_patch(there, patch)
+            self._check(there, namespace, patch.get("metadata") or {})
+            return self._apply(self._manifest(wanted, namespace, name), namespace)
+
+        return self._within(store)
+
+    def delete(self, options: Any, namespace: str, name: str) -> Written:
+        """Delete the object, now or as soon as nothing holds it any more."""
+        preconditions = options.get("preconditions") if isinstance(options, Mapping) else None
+
+        def remove() -> Written:
+            there = self._there(namespace, name)
+            self._check(there, namespace, preconditions if isinstance(preconditions, Mapping) else {})
+            access, kind = self._reader.access, kind_named(self._resource.kind)
+            delete_manifest(self._reader.cluster, kind, namespace, name, access=access)
+            return Written(self._reader.one(Selection(namespace, name)))
+
+        return self._within(remove)
+
+    def _within(self, change: Callable[[], Written]) -> Written:
+        """Carry out a change that no other write and no decision comes between, and take back a dry run."""
+        with transaction.atomic():
+            lock_applies(self._reader.cluster, against_decisions=True)
+            done = change()
+            transaction.set_rollback(self._dry_run)
+        return done
+
+    def _apply(self, manifest: JsonObject, namespace: str) -> Written:
+        [applied] = apply_manifests(self._reader.cluster, orjson.dumps(manifest), user=self._user).objects
+        return Written(self._reader.one(Selection(namespace, applied.name)), applied.warnings)
+
+    def _there(self, namespace: str, name: str) -> JsonObject:
+        found = self._reader.one(Selection(namespace, name))
+        if found is None:
+            raise not_found(self._resource.qualified, self._resource.group, self._resource.plural, name)
+        return found
+
+    def _check(self, there: JsonObject, namespace: str, asked: Mapping[str, Any]) -> None:
+        """Raise Refusal (409) unless the object is the one that was read, and its rows are as they were then."""
+        name, uid, version = there["metadata"]["name"], asked.get("uid"), str(asked.get("resourceVersion") or "")
+        changed = bool(uid) and uid != there["metadata"]["uid"]
+        if version:
+            if not version.isdecimal():
+                raise Refusal(HTTPStatus.BAD_REQUEST, f'metadata.resourceVersion: Invalid value: "{version}"')
+            changed = changed or self._reader.written(Selection(namespace, name)) > int(version)
+        if changed:
+            why = "the object has been modified; please apply your changes to the latest version and try again"
+            details = {"name": name, "group": self._resource.group, "kind": self._resource.plural}
+            message = f'Operation cannot be fulfilled on {self._resource.qualified} "{name}": {why}'
+            raise Refusal(HTTPStatus.CONFLICT, message, details)
+
+    def _manifest(self, body: Any, namespace: str, name: str) -> JsonObject:
+        """The body as a manifest. Raises Refusal (400) for an object of another address."""
+        metadata = body.get("metadata") if isinstance(body, Mapping) else None
+        if not isinstance(metadata, Mapping):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "metadata: Required value: the body must be an object")
+        for key, expected in (("apiVersion", self._api_version), ("kind", self._resource.kind)):
+            if body.get(key) != expected:
+                rule = f'{key}: Invalid value: "{body.get(key)}": this address takes "{expected}"'
+                raise Refusal(HTTPStatus.BAD_REQUEST, rule)
+        for key, expected in (("namespace", namespace), ("name", name)):
+            if expected and metadata.get(key, expected) != expected:
+                rule = f'metadata.{key}: Invalid value: "{metadata[key]}": does not match the address, {expected}'
+                raise Refusal(HTTPStatus.BAD_REQUEST, rule)
+        kept = {key: value for key, value in metadata.items() if key not in _OF_THE_SERVER}
+        given = {key: value for key, value in (("namespace", namespace), ("name", name)) if value}
+        return {**{key: value for key, value in body.items() if key != "status"}, "metadata": {**kept, **given}}
