@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -94,8 +94,3 @@ def forbidden(qualified: str, verb: str, group: str, plural: str, username: str,
 def expired(message: str) -> Refusal:
     """A version or a page that is past."""
     return Refusal(HTTPStatus.GONE, message)
-
-
-def causes(fields: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Details that name fields and their rules."""
-    return {"causes": [{"reason": "FieldValueInvalid", "message": rule, "field": path} for path, rule in fields]}
