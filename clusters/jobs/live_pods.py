@@ -16,7 +16,7 @@ from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.controller import reconcile
 from clusters.jobs.framework.errors import JobError, PendingJob
-from clusters.jobs.framework.manifest import annotations_of, labels_of, name_of, namespace_of, set_annotation
+from clusters.jobs.framework.manifest import annotations_of, labels_of, name_of, namespace_of, set_annotation, uid_of
 from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.pod import TERMINATION_TARGET, ManagedPod, Pod, group_name_of, is_gated, start_pod
@@ -287,7 +287,8 @@ def _start(pod: JsonObject, info: PodSetInfo, place: Place, store: ObjectStore) 
     place(pod, placed)
     if WORKLOAD_UID_LABEL in labels_of(pod):  # it was labelled for an earlier admission, and did not run
         _remove_owned_keys(pod)
-    if not any(gate["name"] == PLACEMENT_GATE for gate in placed.scheduling_gates):
+    held = any(gate["name"] == PLACEMENT_GATE for gate in placed.scheduling_gates)
+    if not (held and uid_of(pod)):  # a pod that is not made yet can still get our gate
         start_pod(pod, placed, store)
         return
     merge_into_template(pod, PodSetInfo(info.name, info.count, dict(placed.annotations), dict(placed.labels)))

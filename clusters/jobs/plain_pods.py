@@ -16,12 +16,9 @@ from clusters.jobs.objects import (
     JOB_UID_LABEL,
     KUEUE_GATES,
     QUEUE_LABEL,
-    AdmittedWorkload,
-    JobSource,
 )
 from clusters.jobs.registry import KINDS
-from clusters.jobs.whole_objects import new_object
-from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
+from queues.manifests.kueue_keys import MANAGED
 
 KUEUE_FINALIZER: Final = MANAGED
 """Kueue's webhook puts it on pods, so that none ends unseen. A pod of a group keeps it until another pod replaces it or
@@ -64,29 +61,6 @@ def may_be_taken(pod: Mapping[str, Any]) -> bool:
         return False
     owner = controller_of(pod) or {}
     return is_gated(pod) and (owner.get("apiVersion", ""), owner.get("kind", "")) not in KINDS
-
-
-def started_pod(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
-    """Return the object to apply so that a pod of an admitted workload runs; a pod of a group has its index as a
-    label, if it names that label. Raises CannotStart."""
-    manifest = new_object(source, workload)
-    metadata = manifest["metadata"]
-    index = (metadata.get("labels") or {}).get((metadata.get("annotations") or {}).get(POD_GROUP_POD_INDEX_LABEL, ""))
-    if index is not None:
-        manifest["metadata"] = {**metadata, "labels": {**metadata["labels"], POD_GROUP_POD_INDEX: index}}
-    return manifest
-
-
-def changed_pod(pod: Mapping[str, Any], started: JsonObject) -> JsonObject | None:
-    """The merge patch that gives a pod of ours that is there the labels and annotations that it should have; None if it
-    has them. What it runs, and where, can't be changed any more."""
-    patch: JsonObject = {}
-    for field in ("labels", "annotations"):
-        has, wanted = pod["metadata"].get(field) or {}, started["metadata"].get(field) or {}
-        missing = {key: value for key, value in wanted.items() if has.get(key) != value}
-        if missing:
-            patch[field] = missing
-    return {"metadata": {"uid": pod["metadata"]["uid"], **patch}} if patch else None
 
 
 def released_pod(pod: Mapping[str, Any]) -> JsonObject | None:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from clusters.client import JsonObject
 from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER
 from clusters.jobs.framework.errors import CannotStart as Conflict
-from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import assign, dig, mapping_at
-from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
+from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.framework.scheduling_gates import add_gate
 from clusters.jobs.objects import (
     HAMI_KEEPS_AWAY,
@@ -43,10 +43,12 @@ _NOT_OURS: Final = ("status",)
 def new_object(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     """Return the object to apply so that the job of an admitted workload runs. Raises CannotStart."""
     manifest = own_manifest(source)
-    if source.kind.stopping is Stopping.DELETE:
-        _merge(manifest, _info(source, workload, workload.pod_sets[0]))
-        return manifest
-    return _started(manifest, source, workload)
+    infos = [_info(source, workload, pod_set) for pod_set in workload.pod_sets]
+    try:
+        source.kind.start(manifest, infos, source.context)
+    except Conflict as conflict:
+        raise CannotStart(str(conflict)) from conflict
+    return manifest
 
 
 def own_manifest(source: JobSource) -> JsonObject:
@@ -85,9 +87,14 @@ def handed_over_source(source: JobSource) -> JobSource:
 
 
 def gated_pod(source: JobSource) -> JsonObject:
-    """A pod of ours that runs in another cluster: here it waits at Kueue's gate."""
+    """A pod of ours before it starts: at Kueue's gate, and one of a group with its index as a label, if it names that
+    label."""
     manifest = own_manifest(source)
     add_gate(manifest, keys.ADMISSION_GATE)
+    labels = manifest["metadata"]["labels"]
+    index = labels.get((manifest["metadata"].get("annotations") or {}).get(keys.POD_GROUP_POD_INDEX_LABEL, ""))
+    if index is not None:
+        labels[keys.POD_GROUP_POD_INDEX] = index
     return manifest
 
 
@@ -122,22 +129,6 @@ def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
             labels[HAMI_WEBHOOK_LABEL] = HAMI_KEEPS_AWAY
         add_gate(template, PLACEMENT_GATE)
     return manifest
-
-
-def _started(manifest: JsonObject, source: JobSource, workload: AdmittedWorkload) -> JsonObject:
-    infos = [_info(source, workload, pod_set) for pod_set in workload.pod_sets]
-    try:
-        source.kind.start(manifest, infos, source.context)
-    except Conflict as conflict:
-        raise CannotStart(str(conflict)) from conflict
-    return manifest
-
-
-def _merge(template: JsonObject, info: PodSetInfo) -> None:
-    try:
-        merge_into_template(template, info)
-    except Conflict as conflict:
-        raise CannotStart(str(conflict)) from conflict
 
 
 def add_placement(source: JobSource, workload: AdmittedWorkload, infos: Sequence[PodSetInfo]) -> None:

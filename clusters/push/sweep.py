@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
@@ -41,16 +41,12 @@ from clusters.jobs.objects import (
     uid_label,
 )
 from clusters.jobs.plain_pods import (
-    changed_pod,
     is_gated,
     is_kept_ended,
     released_pod,
-    started_pod,
 )
 from clusters.jobs.whole_objects import (
-    as_made,
     difference,
-    gated_pod,
     own_manifest,
     waiting_object,
 )
@@ -59,7 +55,6 @@ from clusters.push.desired_state import (
     MAKERS,
     Places,
     Work,
-    admitted_workload,
     checks_of_multikueue,
     device_vendors,
     flavors_of,
@@ -343,12 +338,10 @@ class _Sweep:
             self._act_on(each, row, withdrawn=withdrawn or each.leaving)
 
     def _act_on_pods(self, sources: Sequence[JobSource], row: Workload) -> None:
-        """Make the pods of ours that may run, and carry out the pass on all pods of the workload that are there."""
+        """Withdraw the pods that are to leave, and carry out the pass on all others of the workload."""
         for each in sources:
             if each.leaving:
                 self._withdraw(each, row)
-            elif runs(row) and not each.ended and not each.found_in_cluster:
-                self._make_pod(each, row)
         self._pods.carry_out([each for each in sources if not each.leaving], row, self._places)
 
     def _act_on(self, source: JobSource, row: Workload, *, withdrawn: bool) -> None:
@@ -374,26 +367,6 @@ class _Sweep:
         """The set in the cluster whose pods are gated as they are made; None for all others."""
         there = self._objects.there(source) if source.kind.groups_pods else None
         return there if there is not None and lets_pods_wait(source.kind, there) else None
-
-    def _make_pod(self, source: JobSource, row: Workload) -> None:
-        """Create a pod of ours, or complete its labels; one that runs in another cluster waits here, for its owner to
-        see."""
-        there = self._objects.there(source)
-        if runs_elsewhere(row, self._elsewhere):
-            if there is None:
-                self._objects.apply(source, gated_pod(source))
-            return
-        workload = admitted_workload(row, self._flavors, self._places)
-        mine = tuple(each for each in workload.pod_sets if source.pod_set in ("", each.name))
-        if not mine:
-            raise CannotStart(f"the workload has no pod set {source.pod_set}, to which its pod {source.name} belongs")
-        workload = replace(workload, pod_sets=mine)
-        if there is None:
-            self._objects.apply(source, started_pod(source, workload))
-            return
-        patch = changed_pod(there, started_pod(as_made(source, there), workload))
-        if patch is not None:
-            self._client.patch(PODS, source.namespace, source.name, patch)
 
     def _let_pods_start(self, source: JobSource) -> None:
         there = self._objects.there(source)

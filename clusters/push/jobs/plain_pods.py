@@ -8,19 +8,20 @@ from datetime import datetime
 from functools import partial
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, JsonObject
+from clusters.client import NAMESPACES, PODS, ClusterClient, JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.manifest import controller_of, name_of, uid_of
 from clusters.jobs.framework.pod_set_info import PodSetInfo
+from clusters.jobs.framework.store import Objects
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import shown_workload
 from clusters.jobs.live_pods import Maker, PodChanges, look_at_pods
 from clusters.jobs.objects import AdmittedWorkload, CannotStart, JobSource
 from clusters.jobs.registry import JOB_KINDS
-from clusters.jobs.whole_objects import add_placement, difference
+from clusters.jobs.whole_objects import add_placement, difference, gated_pod
 from clusters.push.desired_state import FlavorNodes, Places, admitted_workload, runs
 from clusters.push.jobs.pushed_objects import PushedObjects
 from queues.manifests import kueue_keys as keys
@@ -50,14 +51,29 @@ class PlainPods:
 
         Raises CannotStart, and JobError where an object that the workload refers to is missing.
         """
-        found = [(source, pod) for source in sources if (pod := self._objects.there(source)) is not None]
+        found = [(source, pod) for source in sources if (pod := self._pod_of(source, row)) is not None]
         if not found:
             return  # the watcher handles a workload whose pods are gone
         by_name = {source.name: source for source, _ in found}
         workload = shown_workload(row, found[0][1]) if is_composed(row) else None
         place = partial(_place, by_name, admitted_workload(row, self._flavors, places))
         pods, roles = [pod for _, pod in found], [source.pod_set for source, _ in found]
-        self._write(look_at_pods(pods, roles, workload, self._context, place), row)
+        submitted = any(not source.found_in_cluster for source in sources)
+        context = _of_submitted(self._context) if submitted else self._context
+        changes = look_at_pods(pods, roles, workload, context, place)
+        self._write(changes, row)
+        started = {name_of(after): after for _, after in changes.patched}
+        for source, pod in found:
+            if not uid_of(pod):
+                self._objects.apply(source, started.get(source.name, pod))
+
+    def _pod_of(self, source: JobSource, row: Workload) -> JsonObject | None:
+        """The pod in the cluster, or one of ours that is to be made: it waits at its gate, and stays there if another
+        cluster runs it."""
+        there = self._objects.there(source)
+        if there is None and runs(row) and not (source.found_in_cluster or source.ended):
+            return gated_pod(source)
+        return there
 
     def carry_out_set(self, source: JobSource, there: JsonObject, row: Workload, places: Places) -> None:
         """Mark, start, stop, or let go the pods that a StatefulSet or LeaderWorkerSet has for a workload.
@@ -87,9 +103,11 @@ class PlainPods:
 
     def _write(self, changes: PodChanges, row: Workload) -> None:
         for before, after in changes.patched:
-            self._patch(before, after)
+            if uid_of(before):
+                self._patch(before, after)
         for before, after in changes.deleted:
-            _delete(self._objects.client, before, after)
+            if uid_of(before):
+                _delete(self._objects.client, before, after)
         if changes.cannot_start:
             raise CannotStart(changes.cannot_start)
         if changes.failure and runs(row):
@@ -100,6 +118,25 @@ class PlainPods:
         if patch is not None:
             metadata = before["metadata"]
             self._objects.client.patch(PODS, metadata["namespace"], metadata["name"], patch)
+
+
+class _Namespaces:
+    """The same objects, and every namespace: that of a job that was submitted here is made with its first pod."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        return {"metadata": {"name": name}} if kind == NAMESPACES.kind else self._objects.get(kind, namespace, name)
+
+    def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
+        return self._objects.list(kind, namespace)
+
+
+def _of_submitted(context: JobContext) -> JobContext:
+    """The context for pods that were submitted here: REST has judged their namespace, and given them a queue."""
+    settings = replace(context.settings, managed_jobs_namespace_selector=None, manage_jobs_without_queue_name=True)
+    return replace(context, settings=settings, objects=_Namespaces(context.objects))
 
 
 def _delete(client: ClusterClient, before: JsonObject, after: JsonObject) -> None:

@@ -21,7 +21,7 @@ from clusters.jobs.objects import (
     ungated_pod,
 )
 from clusters.jobs.registry import JOB_KINDS
-from clusters.jobs.whole_objects import add_placement, as_made, difference, new_object, waiting_object
+from clusters.jobs.whole_objects import add_placement, as_made, difference, gated_pod, new_object, waiting_object
 from gpus.vendors import VENDORS
 from scheduling.model.admission_check import PodSetUpdate
 from tests.simulated_cluster import job, pod
@@ -199,15 +199,14 @@ def test_a_stopped_job_gets_its_own_templates_back() -> None:
     assert stopped_job(JOB_KINDS["Job"], stopped, own) is None
 
 
-def test_a_pod_is_its_own_template() -> None:
-    told = new_object(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))
-    assert (told["kind"], told["metadata"]["name"], told["spec"]["schedulingGates"][0]["name"]) == (
-        "Pod",
-        "single",
-        "kueueweb.io/placement",
-    )
-    assert told["metadata"]["labels"]["kueueweb.io/job-uid"] == UID
-    assert told["metadata"]["labels"]["kueueweb.io/workload-uid"] == "w-uid"
+def test_a_pod_that_is_made_waits_at_kueues_gate_with_its_index() -> None:
+    manifest = pod("single", annotations={"kueue.x-k8s.io/pod-group-pod-index-label": "rank"})
+    manifest["metadata"]["labels"] = {"rank": "7"}
+    made = gated_pod(source("Pod", manifest=manifest))
+    assert (made["kind"], made["metadata"]["name"]) == ("Pod", "single")
+    assert made["spec"]["schedulingGates"] == [{"name": "kueue.x-k8s.io/admission"}]
+    assert made["metadata"]["labels"]["kueueweb.io/job-uid"] == UID
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/pod-group-pod-index"] == "7"
 
 
 def test_pods_of_a_deployment_wait_at_the_gate() -> None:
@@ -247,7 +246,7 @@ def test_a_placed_pod_names_its_workload_and_its_replica() -> None:
     ("model", "told"),
     [
         (models.V1Job, new_object(source(), workload(nodes=("n1",)))),
-        (models.V1Pod, new_object(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))),
+        (models.V1Pod, gated_pod(source("Pod", manifest=pod("single")))),
     ],
 )
 def test_pushed_objects_are_accepted_by_the_models_of_kubernetes(model: Any, told: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Which pods may be taken over, and what is told to those that are there."""
+"""Which pods have ended by themselves, and how pods lose Kueue's finalizer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.jobs.plain_pods import changed_pod, ended_by_itself, released_pod
+from clusters.jobs.plain_pods import ended_by_itself, released_pod
 
 
 def ended(finished_at: str | None, deletion: str = "", grace: int = 30) -> dict[str, Any]:
@@ -38,10 +38,3 @@ def test_only_kueues_finalizer_is_taken_off() -> None:
     pod = {"metadata": {"uid": "1", "finalizers": ["example.com/keep", "kueue.x-k8s.io/managed"]}}
     assert released_pod(pod) == {"metadata": {"uid": "1", "finalizers": ["example.com/keep"]}}
     assert released_pod({"metadata": {"uid": "1", "finalizers": ["example.com/keep"]}}) is None
-
-
-def test_a_pod_that_is_there_gets_the_labels_that_it_lacks_and_keeps_its_own() -> None:
-    pod = {"metadata": {"uid": "1", "labels": {"a": "1", "own": "x"}}}
-    started = {"metadata": {"labels": {"a": "1", "b": "2"}}}
-    assert changed_pod(pod, started) == {"metadata": {"uid": "1", "labels": {"b": "2"}}}
-    assert changed_pod(pod, {"metadata": {"labels": {"a": "1"}}}) is None

@@ -13,7 +13,7 @@ from accounts.redis_client import redis_client
 from clusters.client import NAMESPACES, NODES, PODS, JsonObject
 from clusters.tasks import release_pods
 from gpus.models import DeviceAllocation
-from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
+from queues.models import Job, LocalQueue, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
 from tests.clusters.group_pods import KUEUE, found_pod, gpu_pod
 from tests.clusters.system import System, gpu_job, queued
@@ -108,6 +108,23 @@ class TestOurGroup:
         release(system.cluster, [("team", "ring")], actor="alice")
         turns(system)
         assert phases(system) == {"a": "Running", "b": "Running"}
+
+    def test_pods_of_the_default_queue_in_a_namespace_that_is_not_managed_start_and_stop(self, system: System) -> None:
+        selector = {"matchLabels": {"managed": "true"}}
+        system.cluster.configuration = {"managedJobsNamespaceSelector": selector}
+        system.cluster.save()
+        LocalQueue.objects.create(
+            cluster=system.cluster, namespace="team", name="default", cluster_queue_name="main", created_at=START
+        )
+        for name in ("a", "b"):
+            manifest = gpu_pod(name, group="ring", total=2)
+            del manifest["metadata"]["labels"][f"{KUEUE}/queue-name"]
+            apply(system, manifest)
+        turns(system)
+        assert (system.workload().queue_name, phases(system)) == ("default", {"a": "Running", "b": "Running"})
+        hold(system.cluster, [("team", "ring")], actor="alice")
+        turns(system)
+        assert (system.workload().quota_reserved_at, system.pods()) == (None, [])
 
     def test_a_cancelled_group_leaves_the_cluster(self, system: System) -> None:
         apply(system, gpu_pod("a", group="ring", total=2), gpu_pod("b", group="ring", total=2))
