@@ -175,7 +175,7 @@ class Worker:
         self._client.delete(resource, namespace, metadata["name"], uid=metadata["uid"])
 
     def _remove_job(self, namespace: str, kind_name: str, name: str) -> bool:
-        """Whether the job is gone, and its pods with it. Of a group of pods, all of them."""
+        """Whether the job is gone, and its pods with it unless its kind remakes parts; of a group of pods, all pods."""
         if kind_name == POD_GROUP:
             return self._remove_group(namespace, name)
         kind = JOB_KINDS.get(kind_name)
@@ -186,7 +186,8 @@ class Worker:
             return True
         if not there["metadata"].get("deletionTimestamp"):
             uid = there["metadata"]["uid"]
-            self._client.delete(kind.resource, namespace, name, uid=uid, propagation="Foreground")
+            propagation = "Background" if kind.remakes_parts else "Foreground"
+            self._client.delete(kind.resource, namespace, name, uid=uid, propagation=propagation)
         return self._client.get(kind.resource, namespace, name) is None
 
     def _remove_group(self, namespace: str, name: str) -> bool:

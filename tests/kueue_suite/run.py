@@ -35,7 +35,7 @@ from tests.kueue_suite.kueueweb import kueueweb
 from tests.kueue_suite.plane import AggregatedPlane
 from tests.kueue_suite.report import SpecResult, results, table
 from tests.kueue_suite.stand_in import Decider, served
-from tests.operators.released import KINDS, RELEASES, ReleasedOperator
+from tests.operators.released import RELEASES, Release, ReleasedOperator
 
 _FOLDER: Final = ROOT / ".run" / "kueue-suite"
 _SUITES: Final = ("singlecluster/baseline",)
@@ -52,7 +52,6 @@ _SIDE_BY_SIDE: Final = "singlecluster/"
 """Specs of other suites share names of objects, or configure Kueue anew."""
 _LABELS: Final = "!feature:prometheus"
 _WITH_OPERATORS: Final = "/extended"
-_LABELS_WITH_OPERATORS: Final = f"{_LABELS} && ({' || '.join(f'feature:{kind.lower()}' for kind in KINDS)})"
 _SPEC: Final = re.compile(r"ginkgo\.(?:It|DescribeTable)\(")
 _TIMEOUT: Final = "3h"
 
@@ -80,8 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         if not suite.startswith(_SIDE_BY_SIDE):
             runs = [tuple(options.spec or ())]
         with _clusters(checkout, suite, control=options.control) as environment:
-            labels = _LABELS_WITH_OPERATORS if suite.endswith(_WITH_OPERATORS) else _LABELS
-            found += _run(program, directory, runs, environment, options.parallel, labels)
+            found += _run(program, directory, runs, environment, options.parallel, _labels(suite))
         sys.stdout.write(table(found))
     return int(any(result.state != "passed" for result in found))
 
@@ -99,10 +97,9 @@ def _clusters(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapp
         planes = {name: stack.enter_context(_plane(checkout, suite, folder / name)) for name in clusters}
         for name, plane in planes.items():
             plane.add_nodes(checkout.nodes(clusters[name]))
-        if suite.endswith(_WITH_OPERATORS):
-            for name, plane in planes.items():
-                for release in RELEASES:
-                    stack.enter_context(ReleasedOperator(release, plane, folder / name))
+        for name, plane in planes.items():
+            for release in _releases(suite):
+                stack.enter_context(ReleasedOperator(release, plane, folder / name))
         (folder / "kubeconfig").write_text(yaml.safe_dump(_kubeconfig(planes)))
         stack.callback(_keep_logs, folder)
         deciders: dict[str, Decider] = {}
@@ -114,6 +111,19 @@ def _clusters(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapp
                 deciders[name] = stack.enter_context(kueueweb(plane, place, is_alone=len(planes) == 1))
         url = stack.enter_context(served(deciders))
         yield {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "KUEUE_STAND_IN": url}
+
+
+def _releases(suite: str) -> Sequence[Release]:
+    """The operators beside which a suite runs in each of its clusters."""
+    if not suite.endswith(_WITH_OPERATORS):
+        return ()
+    return [each for each in RELEASES if not (each.has_own_port and suite.startswith(_MULTIKUEUE_SUITES))]
+
+
+def _labels(suite: str) -> str:
+    """The filter of specs: of a suite with operators those of kinds that they run."""
+    kinds = [kind for release in _releases(suite) for kind in release.kinds]
+    return f"{_LABELS} && ({' || '.join(f'feature:{kind.lower()}' for kind in kinds)})" if kinds else _LABELS
 
 
 @contextlib.contextmanager

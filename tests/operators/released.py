@@ -24,13 +24,17 @@ _HOST: Final = "127.0.0.1"
 
 
 class Release(NamedTuple):
-    """A program, the kinds that it runs, and the group of its configuration file; "" where it takes arguments."""
+    """A program, the kinds that it runs, and the group of its configuration file; "" where it takes arguments.
+
+    `has_own_port`: no option changes a port that it listens on, so that a machine runs one.
+    """
 
     program: str
     kinds: tuple[str, ...]
     configured_by: str = ""
     arguments: tuple[str, ...] = ()
     healthy_at: str = "/readyz"
+    has_own_port: bool = False
 
 
 RELEASES: Final = (
@@ -41,6 +45,7 @@ RELEASES: Final = (
         ("MPIJob",),
         arguments=("--kubeConfig", "kubeconfig", "--lock-namespace", "kube-system"),
         healthy_at="",
+        has_own_port=True,
     ),
     Release(
         "ray-operator",

@@ -102,6 +102,8 @@ class JobKind(ABC):
     """The remedy for a job whose pods cannot be determined."""
     has_workload: ClassVar[bool] = True
     """False for what makes jobs: it is kept and made in the cluster, and its jobs get workloads."""
+    remakes_parts: ClassVar[bool] = False
+    """Whether its operator makes deleted parts anew while the object itself waits for them to go."""
     size_path: ClassVar[str] = "spec"
     """The path that errors name if the number of pods cannot change."""
     serves: ClassVar[bool] = False

@@ -58,6 +58,7 @@ class LeaderWorkerSet(ServingKind):
     groups_pods = True
     group_label = _GROUP_INDEX_LABEL
     part_kind = "StatefulSet"
+    remakes_parts = True
     workloads_per = WorkloadsPer.GROUP
     short_names = ("lws",)
     kept_texts = frozenset({"message"})

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from clusters.client import PODS
+from clusters.jobs.cluster_objects import RowsAndCluster
+from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import JOB_KINDS
+from clusters.simulated.api.resources import BY_KIND, crd_of
 from queues.models import MultiKueueCluster, Workload, WorkloadEvent
 from tests.clusters.group_pods import found_pod
 from tests.clusters.multikueue.fleet import JOBS, Fleet, fleet_of
-from tests.clusters.test_pods_that_wait import stateful_set, webhooked
+from tests.clusters.served_cluster import queue_spec
+from tests.clusters.system import CRDS
+from tests.clusters.test_pods_that_wait import leader_worker_set, stateful_set, webhooked
 
 STATEFUL_SETS = JOB_KINDS["StatefulSet"].resource
 
@@ -87,6 +92,37 @@ def test_a_stateful_set_runs_in_the_worker_that_admits_it(fleet: Fleet) -> None:
     fleet.turn(6)
     assert not fleet.with_copy()
     assert not fleet.pods(fleet.workers["west"])
+
+
+def test_the_groups_of_a_leader_worker_set_run_in_one_worker(fleet: Fleet) -> None:
+    kind = JOB_KINDS["LeaderWorkerSet"]
+    for cluster in (fleet.manager, *fleet.workers.values()):
+        cluster.client.create(CRDS, crd_of(BY_KIND[kind.resource.api_version, kind.kind]))
+    for worker in fleet.workers.values():
+        worker.apply("ClusterQueue", "main", queue_spec("10"))
+    manifest = leader_worker_set(2)
+    manifest["metadata"] = {"name": "llm", "namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "local"}}
+    templates = manifest["spec"]["leaderWorkerTemplate"]
+    for part in (templates["leaderTemplate"], templates["workerTemplate"]):
+        part["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
+    kind.default(manifest, job_context({}, RowsAndCluster(fleet.manager.cluster, fleet.manager.client)))
+    fleet.manager.client.create(kind.resource, manifest)
+    fleet.turn(8)
+    rows = Workload.objects.filter(cluster=fleet.manager.cluster)
+    assert [row.status for row in rows] == ["Admitted", "Admitted"]
+    (place,) = fleet.with_copy()
+    west = fleet.workers[place]
+    assert sorted(Workload.objects.filter(cluster=west.cluster).values_list("name", flat=True)) == sorted(
+        row.name for row in rows
+    )
+    assert [pod["status"]["phase"] for pod in fleet.pods(west)] == ["Running"] * 6
+    fleet.manager.client.delete(kind.resource, "team", "llm")
+    fleet.manager.turn()
+    fleet.follow()
+    assert west.client.get(kind.resource, "team", "llm") is None, "or its operator would make its parts anew"
+    fleet.turn(6)
+    assert not fleet.with_copy()
+    assert not fleet.pods(west)
 
 
 def test_a_group_of_pods_runs_in_the_worker_that_admits_it(fleet: Fleet) -> None:
