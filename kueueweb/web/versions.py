@@ -15,6 +15,9 @@ ReadVersions = Callable[[list[Key]], Mapping[Key, str]]
 watch is left."""
 
 _PAUSE_SECONDS: Final = 1.0
+RESTS: Final = 9.0
+"""How many times longer than a look the pause after it is at least: looks take a tenth of the time at most, however
+many rows there are."""
 _log = logging.getLogger(__name__)
 
 
@@ -65,9 +68,11 @@ class Versions(Generic[Key]):
 
     async def _look(self) -> None:
         try:
+            loop = asyncio.get_running_loop()
             while self._watchers:
+                began = loop.time()
                 await self._tell()
-                await asyncio.sleep(self._pause_seconds)
+                await asyncio.sleep(max(self._pause_seconds, RESTS * (loop.time() - began)))
         finally:
             self._thread.submit(self._read, [])
 

@@ -15,7 +15,7 @@ from redis import RedisError
 
 from accounts.serving.bodies import Message, Receive
 from kueueweb.web.gate import Application, Scope, Send, answer
-from kueueweb.web.versions import ReadVersions, Versions
+from kueueweb.web.versions import RESTS, ReadVersions, Versions
 from kueueweb.web.watching import Answer, WatchLimits, asked, disconnected
 from kueueweb.wire.reading import Key
 from kueueweb.wire.refusals import status
@@ -102,6 +102,7 @@ class _Watch:
         self._cursor = 0
         self._version = query.version
         self._bookmark_at = self._loop.time() + beat_seconds
+        self._rests_until = 0.0
 
     def end(self) -> None:
         """End the watch soon; may be called repeatedly."""
@@ -110,7 +111,7 @@ class _Watch:
 
     async def run(self, send: Send) -> None:
         """Stream events until the watch is over."""
-        found = await self._ask(START)
+        found = await self._changes(START)
         if found.status != HTTPStatus.OK:
             await found.pass_on(send)
             return
@@ -122,7 +123,7 @@ class _Watch:
         if self._query.initial_events:
             await self._bookmark(send, {_INITIAL_EVENTS_END: "true"})
         while await self._wait():
-            found = await self._ask(str(self._cursor))
+            found = await self._changes(str(self._cursor))
             if found.status != HTTPStatus.OK:
                 await self._event(send, "ERROR", orjson.loads(found.body))
                 break
@@ -131,6 +132,14 @@ class _Watch:
                 await self._bookmark(send, {})
         await asyncio.to_thread(self._remember)
         await send({"type": "http.response.body", "body": b""})
+
+    async def _changes(self, cursor: str) -> Answer:
+        """The changes since the cursor, and a rest that is as long as many objects need."""
+        began = self._loop.time()
+        found = await self._ask(cursor)
+        ended = self._loop.time()
+        self._rests_until = ended + RESTS * (ended - began)
+        return found
 
     async def _tell(self, body: Mapping[str, Any], send: Send) -> bool:
         """Send the events of an answer; whether there was one."""
@@ -183,7 +192,7 @@ class _Watch:
     def _remember(self) -> None:
         """Let the client continue from the last version that it has seen, in whichever process."""
         try:
-            remember(self._query.asked, self._version, self._cursor, self._known.values())
+            remember(self._query.user, self._query.asked, self._version, self._cursor, self._known.values())
         except RedisError:
             return  # the version is too old then, and the client lists again
 
@@ -194,6 +203,9 @@ class _Watch:
 
     async def _wait(self) -> bool:
         """Wait until it is time to ask again, for a change or to see whether rights still stand. False at the end."""
+        rest = min(self._rests_until, self._ends_at) - self._loop.time()
+        if rest > 0:
+            await asyncio.wait({self._over}, timeout=rest)
         left = self._ends_at - self._loop.time()
         if self._over.done() or left <= 0:
             return False

@@ -121,7 +121,8 @@ class ListView(ResourceView):
         page = reader.page(selection, limit, token)
         if not token:
             keys = reader.known(selection) if page.following else page.keys
-            remember(self._question(reader, selection), str(page.version), page.version, keys)
+            user = self.request.user.pk or 0
+            remember(user, self._question(reader, selection), str(page.version), page.version, keys)
         metadata = {"resourceVersion": str(page.version)}
         if page.following:
             metadata["continue"] = page.following

@@ -36,6 +36,9 @@ START: Final = "start"
 MAX_WATCH_SECONDS: Final = 3600
 _WATCH_SECONDS: Final = 1800
 _REMEMBERED_SECONDS: Final = 300
+_MAX_LISTS: Final = 100
+_MAX_BYTES: Final = 8 << 20
+"""The most that is remembered for one user, but for a longer list, which is remembered alone."""
 _BY_KIND: Final[Mapping[str, Resource]] = {resource.kind: resource for resource in RESOURCES}
 
 
@@ -81,10 +84,21 @@ def question(user: int, reader: ObjectReader, resource: Resource, selection: Sel
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-def remember(asked: str, version: str, cursor: int, keys: Iterable[Key]) -> None:
-    """Remember the keys that a client knows at a version, and from where on it lacks changes."""
-    content = base64.b64encode(zlib.compress(orjson.dumps([cursor, list(keys)]), 1))
-    cache.set(f"wire-{asked}-{version}", content.decode(), _REMEMBERED_SECONDS)
+def remember(user: int, asked: str, version: str, cursor: int, keys: Iterable[Key]) -> None:
+    """Remember the keys that a client knows at a version, and from where on it lacks changes.
+
+    What was remembered first for a user makes room for what comes later.
+    """
+    content = base64.b64encode(zlib.compress(orjson.dumps([cursor, list(keys)]), 1)).decode()
+    name, of_user = f"wire-{asked}-{version}", f"wire-of-{user}"
+    kept: dict[str, int] = {each: size for each, size in (cache.get(of_user) or {}).items() if each != name}
+    surplus = []
+    while kept and (len(kept) >= _MAX_LISTS or sum(kept.values()) + len(content) > _MAX_BYTES):
+        surplus.append(next(iter(kept)))
+        del kept[surplus[-1]]
+    cache.delete_many(surplus)
+    cache.set(name, content, _REMEMBERED_SECONDS)
+    cache.set(of_user, {**kept, name: len(content)}, _REMEMBERED_SECONDS)
 
 
 def recall(asked: str, version: str) -> tuple[int, list[Key]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -15,6 +17,8 @@ from django.core.cache import cache
 from accounts.models import Cluster, RoleBinding
 from accounts.services.tokens import create_token
 from clusters.manifests import apply_manifests
+from kueueweb.wire.refusals import Refusal
+from kueueweb.wire.watches import recall, remember
 from queues.models import ClusterQueue, Job, Workload
 from queues.services.jobs import delete_jobs
 from scheduler.leader.engine import Engine
@@ -190,3 +194,15 @@ def test_a_tenant_watches_their_own(cluster: Cluster, server: str) -> None:
         remove(cluster, "of-others")
         remove(cluster, "mine")
         assert short(following()) == ("DELETED", "mine")
+
+
+def test_long_lists_of_a_user_make_room_for_later_ones(live_services: None) -> None:
+    keys = [(str(uuid.uuid4()), "team-a", f"train-{number}") for number in range(50_000)]
+    for version in range(10):
+        remember(1, "question", str(version), version, keys)
+    remember(2, "question", "others", 0, keys[:1])
+    with pytest.raises(Refusal) as refused:
+        recall("question", "0")
+    assert refused.value.code == HTTPStatus.GONE
+    assert recall("question", "9") == (9, keys)
+    assert recall("question", "others") == (0, keys[:1])
