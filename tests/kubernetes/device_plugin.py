@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import orjson
 
-from clusters.client import NODES, PODS, ClusterClient, JsonObject
+from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject
 from clusters.simulated.controllers.device_plugin import (
     BIND_PHASE,
     MUTEX_LOCK,
@@ -60,7 +60,11 @@ class DevicePlugin:
         if lock.split(",")[1:] != [namespace, name]:
             self.faults.append(f"{name} was bound while the node's lock was {lock!r}")
         self.allocated.update(devices)
-        self._admin.patch(PODS, namespace, name, {"metadata": {"annotations": {BIND_PHASE: "success"}}})
+        try:
+            self._admin.patch(PODS, namespace, name, {"metadata": {"annotations": {BIND_PHASE: "success"}}})
+        except ClusterError as error:
+            if not error.not_found:  # its test deleted it meanwhile
+                raise
         self._admin.patch(NODES, "", node["metadata"]["name"], {"metadata": {"annotations": {MUTEX_LOCK: None}}})
 
 
