@@ -61,6 +61,12 @@ test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
+.PHONY: test-helm
+test-helm: $(VENV)/.dev ## the Helm chart with Helm itself, installed on a real Kubernetes (needs Go; minutes)
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes
+	$(BIN)/python -m scripts.helm .run/helm
+	$(BIN)/python -m pytest tests/helm $(ARGS)
+
 .PHONY: test-operators
 test-operators: $(VENV)/.dev ## kinds of jobs with the operators of their releases, on a real Kubernetes (needs Go; minutes)
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes --operators

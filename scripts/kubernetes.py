@@ -75,12 +75,17 @@ def main(target: Path, *, operators: bool) -> None:
         sys.exit("Go is not installed: a Kubernetes control plane is built from its source with it.")
     target.mkdir(parents=True, exist_ok=True)
     for source in (*SOURCES, *(OPERATORS if operators else ())):
-        missing = {name: package for name, package in source.programs.items() if not (target / name).exists()}
-        if missing:
-            with tempfile.TemporaryDirectory(prefix="kueueweb-kubernetes-") as folder:
-                unpacked = unpack(source, Path(folder) / "source")
-                keep(unpacked, source, target)
-                build(unpacked, missing, target.resolve())
+        build_missing(source, target)
+
+
+def build_missing(source: Source, target: Path) -> None:
+    """Build the programs of a module that are not in the folder yet."""
+    missing = {name: package for name, package in source.programs.items() if not (target / name).exists()}
+    if missing:
+        with tempfile.TemporaryDirectory(prefix="kueueweb-kubernetes-") as folder:
+            unpacked = unpack(source, Path(folder) / "source")
+            keep(unpacked, source, target)
+            build(unpacked, missing, target.resolve())
 
 
 def keep(folder: Path, source: Source, target: Path) -> None:

@@ -16,7 +16,15 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_FILES = 12
 HOUSE_RULES = ("tests/test_house.py", "tests/test_words.py", "tests/test_development.py")
 # Folders with tests of whole processes, browsers and clusters: minutes each.
-SLOW = ("tests/acceptance/", "tests/benchmarks/", "tests/containers/", "tests/e2e/", "tests/kubernetes/", "tests/load/")
+SLOW = (
+    "tests/acceptance/",
+    "tests/benchmarks/",
+    "tests/containers/",
+    "tests/e2e/",
+    "tests/helm/",
+    "tests/kubernetes/",
+    "tests/load/",
+)
 
 
 def changed_files(base: str) -> list[str]:
