@@ -25,6 +25,7 @@ FAILURE_RECOVERY: Final = "FailureRecoveryPolicy"
 FLAVOR_FUNGIBILITY: Final = "FlavorFungibility"
 LOCAL_QUEUE_METRICS: Final = "LocalQueueMetrics"
 METRIC_OF_CREATION: Final = "MetricForWorkloadCreationLatency"
+MANAGER_QUOTA_AUTOMATION: Final = "MultiKueueManagerQuotaAutomation"
 METRICS_OF_COHORTS: Final = "MetricsForCohorts"
 PARTIAL_ADMISSION: Final = "PartialAdmission"
 PREEMPT_WITHIN_NOMINAL: Final = "FairSharingPreemptWithinNominal"
@@ -78,7 +79,8 @@ GATES: Final[Mapping[str, FeatureGate]] = {
             PREFER_NON_BORROWING, PRIORITY_SORTING, QUOTA_CHECK_STRATEGY, RECLAIMABLE_PODS,
         ),
         off=(
-            BALANCED_PLACEMENT, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY, FAILURE_RECOVERY, PRIORITY_BOOST,
+            BALANCED_PLACEMENT, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY, FAILURE_RECOVERY,
+            MANAGER_QUOTA_AUTOMATION, PRIORITY_BOOST,
             SPARK_APPLICATIONS, STRICT_KUEUE_LIFECYCLE,
         ),
     ),
@@ -117,7 +119,7 @@ GATES: Final[Mapping[str, FeatureGate]] = {
             "TASAssignmentsEncodingByHostnamePrefix", "TASCacheNodeMatchResults", "TASCacheTopologyTree",
             "TASCachingRemainingResources", "VectorizedResourceRequests",
         ),
-        off=("ConcurrentAdmission", "MultiKueueManagerQuotaAutomation", "WorkloadRequestUseMergePatch"),
+        off=("ConcurrentAdmission", "WorkloadRequestUseMergePatch"),
     ),
 }  # fmt: skip
 

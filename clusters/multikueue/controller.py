@@ -32,10 +32,12 @@ from clusters.multikueue.decisions import Answer, Verdict, decide
 from clusters.multikueue.decisions import Workers as Reach
 from clusters.multikueue.kubeconfig import SECRET_KEY, checked_path, read_kubeconfig
 from clusters.multikueue.local_jobs import LocalJobs
+from clusters.multikueue.manager_quotas import automate_quotas, is_wanted
 from clusters.multikueue.manager_rows import Case, cases_of, configs_of, together, write_dispatch
 from clusters.multikueue.settings import Settings, read_settings
 from clusters.multikueue.status import note_checks, note_connection
 from clusters.multikueue.worker_copies import Copy, job_copy, workload_copy
+from clusters.multikueue.worker_queues import WorkerQueues
 from clusters.multikueue.workers import Task, Worker, Workers, look_at, tell
 from queues.kinds.multikueue import LocationType
 from queues.manifests.pod_group import POD_GROUP
@@ -87,6 +89,7 @@ class _Pass:
         self._now = datetime.fromtimestamp(now, UTC)
         self._settings: Settings = read_settings(manager.configuration)
         self._jobs = LocalJobs(client, workers.copied, now)
+        self._connected: dict[str, WorkerQueues | None] = {}
         self._changed = False
 
     def run(self) -> bool:
@@ -95,6 +98,7 @@ class _Pass:
         reached = self._look(rows)
         configs = configs_of(self._manager)
         note_checks(self._manager, configs, {row.name: row.is_active for row in rows})
+        automate_quotas(self._manager, self._connected, self._now)
         cases = cases_of(self._manager, configs)
         tasks: dict[Worker, list[Task]] = defaultdict(list)
         verdicts: list[tuple[Case, Verdict]] = []
@@ -122,7 +126,9 @@ class _Pass:
             except ClusterError as error:
                 note_connection(row, error, self._now)
         self._workers.forget(list(found))
-        answered = look_at([worker for _, worker in found.values()], self._seconds)
+        workers = [worker for _, worker in found.values()]
+        answered = look_at(workers, self._seconds, at_queues=is_wanted(self._manager))
+        self._connected = {worker.name: worker.queues for worker in workers if worker.error is None}
         for row, worker in found.values():
             if worker in answered or worker.error is not None:
                 note_connection(row, worker.error, self._now)

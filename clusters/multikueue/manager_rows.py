@@ -88,15 +88,21 @@ class Case:
         return f'The owner is not managed by Kueue: Expecting {path} to be "{MULTIKUEUE}" not "{manager}"'
 
 
-def configs_of(cluster: Cluster) -> dict[str, list[str] | None]:
-    """The workers of each check of MultiKueue; None for one whose MultiKueueConfig is missing."""
+def config_names(cluster: Cluster) -> dict[str, str]:
+    """The name of the MultiKueueConfig of each check of MultiKueue; "" for one that names none."""
     checks = AdmissionCheck.objects.filter(cluster=cluster, controller_name=MULTIKUEUE, deletion_requested_at=None)
     named = {row.name: row.parameters for row in checks}
-    configs = dict(MultiKueueConfig.objects.filter(cluster=cluster).values_list("name", "clusters")) if named else {}
     return {
-        name: configs.get(parameters.get("name", "")) if parameters.get("kind") == CONFIG_KIND else None
+        name: parameters.get("name", "") if parameters.get("kind") == CONFIG_KIND else ""
         for name, parameters in named.items()
     }
+
+
+def configs_of(cluster: Cluster) -> dict[str, list[str] | None]:
+    """The workers of each check of MultiKueue; None for one whose MultiKueueConfig is missing."""
+    names = config_names(cluster)
+    configs = dict(MultiKueueConfig.objects.filter(cluster=cluster).values_list("name", "clusters")) if names else {}
+    return {check: configs.get(name) for check, name in names.items()}
 
 
 def cases_of(cluster: Cluster, checks: Iterable[str]) -> list[Case]:

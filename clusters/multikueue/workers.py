@@ -19,6 +19,7 @@ from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.local_jobs import Alike
 from clusters.multikueue.worker_copies import Copy, is_ours
+from clusters.multikueue.worker_queues import WorkerQueues, read_queues
 from clusters.served.contents import FINALIZER
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.served.workload_specs import spec_in
@@ -29,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS: Final = 5.0
 """How long a pass waits for its workers; who is later is heard in a later pass."""
+_QUEUES_SECONDS: Final = 2.0
+"""For how long what is known of a worker's queues serves."""
 _FIRST_WAIT: Final = 5.0
 _MAX_DOUBLINGS: Final = 6
 _MAX_WORKERS: Final = 64
@@ -69,11 +72,14 @@ class Worker:
         self.signature = signature
         self.origin = origin
         self.copies: dict[str, Copy] = {}
+        self.queues: WorkerQueues | None = None
+        """None until they were read."""
         self.error: ClusterError | None = None
         self.failures = 0
         self.not_before = 0.0
         self._client = client
         self._resource: Kind | None = None
+        self._queues_at = 0.0
         self._busy: Future[None] | None = None
 
     def is_due(self, now: float) -> bool:
@@ -84,11 +90,13 @@ class Worker:
         self._busy = _pool.submit(act)
         return self._busy
 
-    def look(self, now: float) -> None:
-        """List the copies of this origin. A failure is kept in `error`."""
+    def look(self, now: float, *, at_queues: bool = False) -> None:
+        """List the copies of this origin, and the queues if they are wanted. A failure is kept in `error`."""
         try:
             resource = self._served()
             listing = self._client.list(resource, label_selector=f"{MULTIKUEUE_ORIGIN}={self.origin}")
+            if at_queues and (self.queues is None or now - self._queues_at >= _QUEUES_SECONDS):
+                self.queues, self._queues_at = self._list_queues(resource.api_version), now
         except ClusterError as error:
             self._fail(error, now)
             return
@@ -117,8 +125,22 @@ class Worker:
             raise ClusterError(0, "ClientConnectionFailed", text)
         return self._resource
 
+    def _list_queues(self, version: str) -> WorkerQueues:
+        """The queues, or why this account may not read them: its workloads go on all the same."""
+        local, shared = (
+            next(kind for kind in KUEUE_KINDS[name] if kind.api_version == version)
+            for name in ("LocalQueue", "ClusterQueue")
+        )
+        try:
+            return read_queues(self._client.list(local).items, self._client.list(shared).items)
+        except ClusterError as error:
+            if error.status == 0:
+                raise
+            return WorkerQueues({}, {}, str(error))
+
     def _fail(self, error: ClusterError, now: float) -> None:
         self.error, self.failures, self._resource = error, self.failures + 1, None
+        self.queues = None
         self.not_before = now + _FIRST_WAIT * 2 ** min(self.failures - 1, _MAX_DOUBLINGS)
 
     def _do(self, task: Task, jobs: _Jobs) -> None:
@@ -222,9 +244,10 @@ class Workers:
             self._known = {name: worker for name, worker in self._known.items() if name in names}
 
 
-def look_at(workers: Sequence[Worker], now: float) -> list[Worker]:
+def look_at(workers: Sequence[Worker], now: float, *, at_queues: bool = False) -> list[Worker]:
     """List what each of them has. Those that answered in time, without a failure."""
-    asked = {worker: worker.start(partial(worker.look, now)) for worker in workers if worker.is_due(now)}
+    looks = {worker: partial(worker.look, now, at_queues=at_queues) for worker in workers if worker.is_due(now)}
+    asked = {worker: worker.start(look) for worker, look in looks.items()}
     done, _ = wait(asked.values(), timeout=_PATIENCE_SECONDS)
     return [worker for worker, future in asked.items() if future in done and worker.error is None]
 

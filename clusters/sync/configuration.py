@@ -34,9 +34,7 @@ _ACTOR: Final = "watcher"
 _SERVERS: Final = ("status", "apiVersion", "kind", "metadata")
 """Fields of an object that its author does not write, or that are read beside the others."""
 
-_NOT_OURS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ClusterQueue": ("concurrentAdmissionPolicy",), "MultiKueueConfig": ("quotaManagement",),
-}  # fmt: skip
+_NOT_OURS: Final[Mapping[str, tuple[str, ...]]] = {"ClusterQueue": ("concurrentAdmissionPolicy",)}
 
 
 class ConfigurationSync:

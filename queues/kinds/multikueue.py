@@ -9,15 +9,20 @@ from queues.models import MultiKueueCluster, MultiKueueConfig
 from scheduling.manifest import FieldReader, MistakeReason
 
 _VERSIONS: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
+QUOTA_AUTOMATION: Final = "MultiKueueManagerQuotaAutomation"
+"""The condition of a ClusterQueue that says whether its quotas follow those of the workers."""
+
 _MAX_CLUSTERS: Final = 20
 _MAX_NAME: Final = 256
 
 
 class QuotaManagement(StrEnum):
-    """The controller of the manager's quotas."""
+    """Where the quotas of the manager's ClusterQueues come from."""
 
     MANUAL = "Manual"
+    """From their author."""
     AUTOMATED = "Automated"
+    """They are the sums of the workers' quotas (Kueue's gate MultiKueueManagerQuotaAutomation)."""
 
 
 class LocationType(StrEnum):
@@ -54,12 +59,6 @@ def _read_nothing(holder: FieldReader, key: str) -> list[dict[str, str]]:
     return []
 
 
-def _refuse_automation(reading: Reading) -> None:
-    if reading.values["quota_management"] == QuotaManagement.AUTOMATED:
-        rule = "Unsupported value: the manager's quotas are those of its ClusterQueues"
-        reading.error("quota_management", rule, "Set them, and leave this out.", MistakeReason.NOT_SUPPORTED)
-
-
 def _check_source(reading: Reading) -> None:
     """Exactly one way to the cluster."""
     kube_config, profile = reading.values["kube_config"], reading.values["cluster_profile"]
@@ -94,10 +93,9 @@ MULTIKUEUE_CONFIG: Final = Kind(
             Choice(QuotaManagement, QuotaManagement.MANUAL),
             core=None,
             older={"v1beta1": None},
-            help="Whether quotas are checked in the manager, or only in the worker that runs the workload.",
+            help="Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.",
         ),
     ),
-    check=_refuse_automation,
 )
 
 MULTIKUEUE_CLUSTER: Final = Kind(

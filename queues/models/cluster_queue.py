@@ -75,6 +75,13 @@ class ClusterQueue(EditedObject, ClusterObject):
     queue_priority = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Beyond Kueue: a factor of the multifactor priority."
     )
+    conditions = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        editable=False,
+        help_text="[{type, status, reason, message, lastTransitionTime}]: those of MultiKueue; Active is not kept.",
+    )
 
     class Meta:
         ordering = ["name"]

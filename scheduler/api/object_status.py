@@ -47,7 +47,10 @@ def _cluster_queue(row: ClusterQueue, numbers: Numbers, held: Held, fair: bool) 
     entry = numbers.cluster_queues.get(row.name)
     active = _NOT_SEEN if entry is None else (entry["active"], entry["reason"], entry["message"])
     status: Status = {
-        "conditions": [_active(row, *active)],
+        "conditions": [
+            _active(row, *active),
+            *({**each, "observedGeneration": row.generation} for each in row.conditions),
+        ],
         "flavorsReservation": flavor_usage(row, held.reserved[row.name], with_borrowed=True),
         "flavorsUsage": flavor_usage(row, held.admitted[row.name], with_borrowed=True),
         "pendingWorkloads": entry["pending"] + entry["inadmissible"] if entry else 0,

@@ -7,7 +7,7 @@ units that Kueue's scheduler uses: cpu in milli, all other resources in whole un
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 NANOS = 10**9
@@ -37,6 +37,7 @@ _QUANTITY = re.compile(
     r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[a-zA-Z]*))"
 )
 _BINARY = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BYTE_RESOURCES = ("memory", "ephemeral-storage", "storage")
 _BYTE_PREFIXES = ("hugepages-",)
 
@@ -115,6 +116,32 @@ def format_amount(resource: str, amount: int) -> str:
             if amount % factor == 0:
                 return f"{amount // factor}{suffix}"
     return str(amount)
+
+
+def sum_of_quantities(texts: Iterable[str]) -> str:
+    """The exact sum, as Kubernetes writes it: in the notation (`5G`, `5Gi`, `5e9`) of the first one that is not zero.
+
+    Raises `InvalidQuantity`.
+    """
+    total, notation = 0, ""
+    for text in texts:
+        if total == 0:
+            notation = text
+        total += _parse_text(text)
+    return _canonical(total, notation)
+
+
+def _canonical(nanos: int, notation: str) -> str:
+    """Kubernetes' canonical form: no fraction, and the largest suffix that leaves none."""
+    match = _QUANTITY.fullmatch(notation.strip())
+    if match is not None and (match["suffix"] or "").endswith("i") and abs(nanos) >= 1024 * NANOS:
+        whole = -(-nanos // NANOS)
+        return next((f"{whole // size}{suffix}" for suffix, size in _BINARY if whole % size == 0), str(whole))
+    sizes = [(exponent, suffix) for suffix, exponent in _DECIMAL.items() if nanos % 10 ** (exponent + 9) == 0]
+    exponent, suffix = max(sizes) if nanos else (0, "")
+    if match is not None and match["exponent"] is not None:
+        suffix = f"e{exponent}" if exponent else ""
+    return f"{nanos // 10 ** (exponent + 9)}{suffix}"
 
 
 _UNITS: dict[str, str] = {"gpumem": " MiB", "gpumem-percentage": " %", "gpucores": " %"}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from accounts.services.object_status import Status
 from clusters.client import FIELD_MANAGER, ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
+from queues.kinds.multikueue import QUOTA_AUTOMATION
 from queues.models import ServedObject
 from scheduling.manifest.merge_patch import difference
 from scheduling.model.vocabulary import ConditionType
@@ -42,7 +43,7 @@ _V1BETA1: Final[Mapping[str, Mapping[str, str]]] = {
     "Workload": {"accumulatedPastExecutionTimeSeconds": "accumulatedPastExexcutionTimeSeconds"},
 }
 """Names of the older version."""
-_OUR_CONDITIONS: Final = frozenset({str(each) for each in ConditionType} | {"Active"})
+_OUR_CONDITIONS: Final = frozenset({str(each) for each in ConditionType} | {"Active", QUOTA_AUTOMATION})
 """A condition of another type is another controller's."""
 _REFUSES_FIELDS: Final = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR}

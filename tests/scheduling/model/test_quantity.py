@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scheduling.model.quantity import (
     NANOS,
@@ -15,6 +17,7 @@ from scheduling.model.quantity import (
     format_amount,
     parse_amount,
     parse_quantity,
+    sum_of_quantities,
     to_nanos,
 )
 
@@ -89,3 +92,34 @@ def test_shared_vectors_to_format(vector: dict[str, Any]) -> None:
 def test_shared_vectors_that_are_refused(text: Any) -> None:
     with pytest.raises(InvalidQuantity):
         parse_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "total"),
+    [
+        ([], "0"),
+        (["0"], "0"),
+        (["1200m", "2"], "3200m"),
+        (["2", "18"], "20"),
+        (["1G", "4G"], "5G"),
+        (["1Gi", "1Gi"], "2Gi"),
+        (["512Mi", "1G"], "1536870912"),
+        (["0", "1G", "1Gi"], "2073741824"),
+        (["512Mi", "512Mi"], "1Gi"),
+        (["1Ki", "1"], "1025"),
+        (["1e3", "2"], "1002"),
+        (["1e3", "2k"], "3e3"),
+        (["500", "500"], "1k"),
+    ],
+)
+def test_sums_are_written_as_kubernetes_does(texts: list[str], total: str) -> None:
+    assert sum_of_quantities(texts) == total
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3"]))))
+def test_a_sum_is_exact_in_whatever_notation(parts: list[tuple[int, str]]) -> None:
+    texts = [f"{number}{suffix}" for number, suffix in parts]
+    exact = sum(parse_quantity(text) for text in texts)
+    total = parse_quantity(sum_of_quantities(texts))
+    binary = any(suffix.endswith("i") for _, suffix in parts)
+    assert total == exact or (binary and 0 < total - exact < NANOS), "binary notation has no fractions"
