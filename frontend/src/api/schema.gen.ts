@@ -4388,7 +4388,7 @@ export interface components {
             /** @description MultiKueueClusters, the preferred ones first. */
             clusters: string[];
             /**
-             * @description Whether quotas are checked in the manager, or only in the worker that runs the workload.
+             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.
              *
              *     * `Manual` - Manual
              *     * `Automated` - Automated
@@ -4406,7 +4406,7 @@ export interface components {
             /** @description MultiKueueClusters, the preferred ones first. */
             clusters: string[];
             /**
-             * @description Whether quotas are checked in the manager, or only in the worker that runs the workload.
+             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.
              *
              *     * `Manual` - Manual
              *     * `Automated` - Automated
@@ -5057,7 +5057,7 @@ export interface components {
             /** @description MultiKueueClusters, the preferred ones first. */
             clusters?: string[];
             /**
-             * @description Whether quotas are checked in the manager, or only in the worker that runs the workload.
+             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.
              *
              *     * `Manual` - Manual
              *     * `Automated` - Automated
