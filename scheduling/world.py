@@ -4,7 +4,7 @@
     world.set_cluster_queue(...); world.set_workload(...)
     point = world.savepoint()
     for result in run_until_idle(world, now): ...     # scheduling.run_until_idle: cycles until they are idle
-    world.commit(point)                       # or world.undo(point): undo the cycles
+    world.commit(point)                       # or world.undo(point): undo the cycles and every other change
 
 Every `set_` method adds or replaces an object, every `delete_` method removes it; deleting an unknown object does
 nothing. References are names and may dangle. An event that may make inadmissible workloads admissible marks its cohort
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NoReturn
 
 from scheduling.advice.explanation import Explanation, explain
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
@@ -58,6 +59,7 @@ from scheduling.state.status import (
     pending_counts,
     pending_positions,
 )
+from scheduling.state.structure import Structure
 from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 
@@ -75,10 +77,24 @@ class World:
         """Create an empty world. `vendors` define which resources and annotations request devices."""
         self._state = State(configuration or Configuration(), vendors)
         self._hierarchy = Hierarchy(self._state)
+        self._structure = Structure(self._state, self._hierarchy)
         self._tracker = WorkloadTracker(self._state)
         self._records = WorkloadRecords(self._state, self._tracker)
         self._parts = CycleParts(self._state)
         self._preemption_skips: dict[str, int] = {}
+
+    def __copy__(self) -> NoReturn:
+        """Refuse: parts of a World find each other by identity, so that a copy would decide wrongly without a word."""
+        raise TypeError(
+            "a World cannot be copied: try changes between savepoint() and undo(), fork the process, or build another "
+            "World from the same objects"
+        )
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        self.__copy__()
 
     @property
     def configuration(self) -> Configuration:
@@ -89,18 +105,24 @@ class World:
         state = self._state
         if configuration == state.configuration:
             return
+        self._note_structure()
         workloads = [info.current() for info in state.workloads.values()]
         for info in [*state.workloads.values()]:
             self._tracker.untrack(info)
             state.forget(info)
+        state.journal.note(self._use_parts, self._parts)
         state.set_configuration(configuration)
-        self._parts = CycleParts(state)
+        self._use_parts(CycleParts(state))
         self._hierarchy.references_changed()
-        for workload in workloads:
-            info = self._records.new(workload)
-            state.insert(info)
-            self._tracker.track(info)
-        self._records.follow_device_kinds()
+        with self._records.counting_anew():
+            for workload in workloads:
+                info = self._records.new(workload)
+                state.insert(info)
+                self._tracker.track(info)
+            self._records.follow_device_kinds()
+
+    def _use_parts(self, parts: CycleParts) -> None:
+        self._parts = parts
 
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
         """Replace the vendors, which define the resources and annotations that request devices."""
@@ -114,6 +136,7 @@ class World:
         """Replace the policies that choose nodes and devices for pods without a policy of their own. `fgd` and
         `bid-price` learn typical pods from the known workloads. Call this after `set_vendors`."""
         state = self._state
+        state.journal.note_again(state.fleet)
         settings = state.fleet.settings
         if (settings.node_policy, settings.device_policy) != (node_policy, device_policy):
             state.fleet.set_policies(node_policy, device_policy)
@@ -139,6 +162,7 @@ class World:
         """Set a namespace's labels, which the namespace selectors of ClusterQueues match."""
         state = self._state
         if state.namespaces.get(name) != labels:
+            self._note_structure()
             selecting = [cq for cq in state.cluster_queues.values() if state.selects_namespace(cq, name)]
             state.namespaces[name] = dict(labels)
             for cq in selecting:
@@ -148,12 +172,14 @@ class World:
             state.clear_pauses(state.cluster_queues)
 
     def delete_namespace(self, name: str) -> None:
+        self._note_structure()
         self._state.namespaces.pop(name, None)
 
     def set_resource_quota(self, quota: NamespaceQuota) -> None:
         """Add or replace a namespace's ResourceQuota of devices, and wake the workloads that wait for devices."""
         quotas = self._state.fleet.quotas
         limited = quotas.limits(quota.namespace)
+        self._state.journal.note_again(quotas)
         if quotas.set_quota(quota):
             self._quota_changed(quota.namespace, limited)
 
@@ -162,6 +188,7 @@ class World:
         namespace, _, name = key.partition("/")
         quotas = self._state.fleet.quotas
         limited = quotas.limits(namespace)
+        self._state.journal.note_again(quotas)
         if quotas.delete_quota(namespace, name):
             self._quota_changed(namespace, limited)
 
@@ -176,21 +203,25 @@ class World:
     def set_limit_range(self, limit_range: LimitRange) -> None:
         """Add or replace a LimitRange. Pending workloads of its namespace get new requests and may be tried again;
         those that hold quota keep it."""
+        self._state.journal.note_again(self._state.pod_defaults)
         if self._state.pod_defaults.set_limit_range(limit_range):
             self._records.outdate(self._in_namespace(limit_range.namespace), requests=True)
 
     def delete_limit_range(self, key: str) -> None:
         """Delete the LimitRange `namespace/name`."""
         namespace, _, name = key.partition("/")
+        self._state.journal.note_again(self._state.pod_defaults)
         if self._state.pod_defaults.delete_limit_range(namespace, name):
             self._records.outdate(self._in_namespace(namespace), requests=True)
 
     def set_runtime_class(self, runtime_class: RuntimeClass) -> None:
         """Add or replace a RuntimeClass. Pending workloads that name it get new requests with its overhead."""
+        self._state.journal.note_again(self._state.pod_defaults)
         if self._state.pod_defaults.set_runtime_class(runtime_class):
             self._records.outdate(self._running_under(runtime_class.name), requests=True)
 
     def delete_runtime_class(self, name: str) -> None:
+        self._state.journal.note_again(self._state.pod_defaults)
         if self._state.pod_defaults.delete_runtime_class(name):
             self._records.outdate(self._running_under(name), requests=True)
 
@@ -231,22 +262,26 @@ class World:
 
     def set_resource_flavor(self, flavor: ResourceFlavor) -> None:
         """Add or replace a flavor."""
+        self._note_structure()
         self._state.flavors[flavor.name] = flavor
         self._state.sync_topology_flavor(flavor.name)
         self._hierarchy.references_changed()
 
     def delete_resource_flavor(self, name: str) -> None:
         """Delete a flavor. ClusterQueues that reference it become inactive."""
+        self._note_structure()
         if self._state.flavors.pop(name, None) is not None:
             self._state.sync_topology_flavor(name)
             self._hierarchy.references_changed()
 
     def set_topology(self, topology: Topology) -> None:
         """Add or replace a topology."""
+        self._note_structure()
         self._state.topologies[topology.name] = topology
         self._topology_changed(topology.name)
 
     def delete_topology(self, name: str) -> None:
+        self._note_structure()
         if self._state.topologies.pop(name, None) is not None:
             self._topology_changed(name)
 
@@ -258,6 +293,7 @@ class World:
 
     def set_admission_check(self, check: AdmissionCheck) -> None:
         """Add or replace an admission check."""
+        self._note_structure()
         self._state.checks[check.name] = check
         self._hierarchy.references_changed()
 
@@ -276,21 +312,25 @@ class World:
         return any(name in checks and checks[name].controller_name == MULTIKUEUE for name in names)
 
     def delete_admission_check(self, name: str) -> None:
+        self._note_structure()
         if self._state.checks.pop(name, None) is not None:
             self._hierarchy.references_changed()
 
     def set_cohort(self, cohort: Cohort) -> None:
         """Add or replace a cohort. The whole tree is computed again."""
+        self._note_structure()
         self._state.cohorts[cohort.name] = cohort
         self._hierarchy.cohort_changed(cohort.name)
 
     def delete_cohort(self, name: str) -> None:
         """Delete a cohort. It remains as an implicit cohort while other objects name it."""
+        self._note_structure()
         if self._state.cohorts.pop(name, None) is not None:
             self._hierarchy.cohort_changed(name)
 
     def set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
         """Add or replace a ClusterQueue. Its usage is kept."""
+        self._note_structure()
         state = self._state
         cq = state.cluster_queues.get(cluster_queue.name)
         is_new = cq is None
@@ -319,6 +359,7 @@ class World:
         cq = self._state.cluster_queues.get(name)
         if cq is None:
             return
+        self._note_structure()
         keys = [*cq.workloads, *cq.queue.keys()]
         infos = [self._state.workloads[key] for key in keys]
         for info in infos:
@@ -332,6 +373,7 @@ class World:
 
     def set_local_queue(self, local_queue: LocalQueue) -> None:
         """Add or replace a LocalQueue. Its waiting workloads are queued; those of a stopped LocalQueue are dequeued."""
+        self._note_structure()
         before = self._state.local_queues.get(local_queue.key)
         self._state.local_queues[local_queue.key] = local_queue
         if before != local_queue:
@@ -342,6 +384,7 @@ class World:
 
     def delete_local_queue(self, key: str) -> None:
         """Delete the LocalQueue `namespace/name`. Its pending workloads are dequeued."""
+        self._note_structure()
         if self._state.local_queues.pop(key, None) is not None:
             if self._state.history is not None:
                 self._state.history.delete_local_queue(key)
@@ -534,11 +577,21 @@ class World:
             raise RuntimeError("a savepoint is open already: commit or undo it first")
         self._hierarchy.rebuild()
         self._state.start_journal()
+        for thing in (self._tracker, self._records):
+            self._state.journal.note_once(thing)
+        self._state.journal.note(self._restore_skips, dict(self._preemption_skips))
         return Savepoint(self._state.cycle)
 
+    def _restore_skips(self, skips: dict[str, int]) -> None:
+        self._preemption_skips = skips
+
+    def _note_structure(self) -> None:
+        """Record the configuration objects before one of them changes. It is copied once per savepoint."""
+        self._state.journal.note_once(self._structure)
+
     def undo(self, savepoint: Savepoint) -> None:
-        """Undo every `run_cycle` and every change of a workload since the savepoint. Configuration and nodes must
-        not have changed since."""
+        """Undo every `run_cycle` and every change of an object since the savepoint: the World decides and shows as if
+        it had never seen them. What it has computed for good, such as results of device selectors, stays known."""
         self._state.journal.close(undo=True)
         self._state.multifactor.forget()
 

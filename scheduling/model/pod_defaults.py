@@ -24,6 +24,10 @@ class RuntimeClass:
     pod_overhead: Mapping[str, Any] = field(default_factory=dict)
 
 
+_Known = tuple[dict[str, dict[str, LimitRange]], dict[str, dict[str, Limits]], dict[str, RuntimeClass]]
+"""LimitRanges and their limits by namespace, and RuntimeClasses."""
+
+
 class PodDefaults:
     """LimitRanges and RuntimeClasses, and their effects on a pod."""
 
@@ -31,6 +35,15 @@ class PodDefaults:
         self._ranges: dict[str, dict[str, LimitRange]] = {}
         self._limits: dict[str, dict[str, Limits]] = {}
         self._classes: dict[str, RuntimeClass] = {}
+
+    def snapshot(self) -> _Known:
+        """A copy of the objects and of what they sum up to."""
+        ranges = {namespace: dict(found) for namespace, found in self._ranges.items()}
+        return ranges, dict(self._limits), dict(self._classes)
+
+    def restore(self, values: _Known) -> None:
+        """Go back to a snapshot."""
+        self._ranges, self._limits, self._classes = values
 
     def set_limit_range(self, limit_range: LimitRange) -> bool:
         """Add or replace a LimitRange. Returns whether anything changed."""

@@ -76,19 +76,21 @@ class UsageHistory:
         history = self._queues.get(queue_key)
         return {name: amount / NANOS for name, amount in history.consumed.items()} if history is not None else {}
 
-    def snapshot(self) -> dict[str, tuple[Nanos, float | None, dict[str, Nanos]]]:
-        """A copy of what changes with decisions and samples."""
+    def snapshot(self) -> dict[str, tuple[QueueHistory, float, Nanos, float | None, dict[str, Nanos]]]:
+        """A copy of what changes with decisions, samples and LocalQueues."""
         return {
-            key: (dict(history.consumed), history.sampled_at, dict(history.penalties))
+            key: (history, history.weight, dict(history.consumed), history.sampled_at, dict(history.penalties))
             for key, history in self._queues.items()
         }
 
-    def restore(self, snapshot: Mapping[str, tuple[Nanos, float | None, dict[str, Nanos]]]) -> None:
+    def restore(
+        self, snapshot: Mapping[str, tuple[QueueHistory, float, Nanos, float | None, dict[str, Nanos]]]
+    ) -> None:
         """Go back to a snapshot."""
-        for key, (consumed, sampled_at, penalties) in snapshot.items():
-            if key in self._queues:
-                history = self._queues[key]
-                history.consumed, history.sampled_at, history.penalties = consumed, sampled_at, penalties
+        self._queues = {key: values[0] for key, values in snapshot.items()}
+        for history, weight, consumed, sampled_at, penalties in snapshot.values():
+            history.weight, history.consumed = weight, consumed
+            history.sampled_at, history.penalties = sampled_at, penalties
 
     def charge_entry(self, info: WorkloadInfo) -> None:
         """Charge a workload that was given quota. Its whole request counts at once, with the weight of one sampling

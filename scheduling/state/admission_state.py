@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from scheduling.lifecycle.inadmissible import is_of_the_scheduler
 from scheduling.model.placement import Placement
@@ -10,8 +10,9 @@ from scheduling.model.resources import FlavorResource
 from scheduling.model.topology import TopologyDomain, TopologyUsage
 from scheduling.model.vocabulary import ConditionType, PendingReason, StopPolicy
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
-from scheduling.quota.cells import Cell
+from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.journal import Journal
 from scheduling.state.second_pass import SecondPass, first_attempt, waits_for_topology
 from scheduling.state.state import State
 from scheduling.state.workload_info import QueueState, TopologyCharge, WorkloadInfo, owner_fields
@@ -26,6 +27,14 @@ class WorkloadTracker:
         self._state = state
         self.stranded: dict[str, None] = {}
         """Workloads that hold quota of a ClusterQueue that does not exist."""
+
+    def snapshot(self) -> dict[str, None]:
+        """A copy of `stranded`."""
+        return dict(self.stranded)
+
+    def restore(self, stranded: dict[str, None]) -> None:
+        """Go back to a snapshot."""
+        self.stranded = stranded
 
     def track(self, info: WorkloadInfo) -> None:
         """Track a workload that is not tracked yet: queue it, charge its quota, or neither."""
@@ -130,7 +139,7 @@ class WorkloadTracker:
             return
         usage: dict[Cell, int] = {}
         for assignment in admission.pod_set_assignments:
-            _add_usage(usage, cq, assignment, _remaining(info, assignment))
+            _add_usage(usage, cq, assignment, _remaining(info, assignment), state.journal)
         info.topology_usage = topology_charges(info, admission, state.topology_flavors)
         info.place_as_stated()
         state.charge(info, cq, tuple(usage.items()))
@@ -199,7 +208,9 @@ def _remaining(info: WorkloadInfo, assignment: PodSetAssignment) -> int:
     return min(assignment.count, next(counts, assignment.count))
 
 
-def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSetAssignment, remaining: int) -> None:
+def _add_usage(
+    usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSetAssignment, remaining: int, journal: Journal
+) -> None:
     """Charge the pods that still need their resources: usage / count * remaining, in whole numbers."""
     for resource, flavor in assignment.flavors.items():
         group = cq.group_of.get(resource)
@@ -209,8 +220,20 @@ def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSet
         amount = assignment.resource_usage.get(resource, 0)
         if assignment.count and remaining != assignment.count:
             amount = amount // assignment.count * remaining
-        cell = cq.node.cell(FlavorResource(flavor, resource))
+        key = FlavorResource(flavor, resource)
+        if key not in cq.node.cells:
+            above = (cq.node, *cq.node.ancestors())
+            journal.note(_forget_cells, key, [node for node in above if key not in node.cells])
+        cell = cq.node.cell(key)
         usage[cell] = usage.get(cell, 0) + amount
+
+
+def _forget_cells(key: FlavorResource, nodes: Sequence[QuotaNode]) -> None:
+    """Undo that nodes got a cell without quota."""
+    for node in nodes:
+        node.cells.pop(key, None)
+        if node.parent is not None:
+            node.parent.forget_children()
 
 
 def _waits_for_a_cycle(info: WorkloadInfo) -> bool:

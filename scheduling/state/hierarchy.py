@@ -42,6 +42,14 @@ class Hierarchy:
         self._state.matcher.clear()
         self._changed_queues.update(self._state.cluster_queues)
 
+    def snapshot(self) -> tuple[bool, set[str], set[str], dict[str, Root]]:
+        """A copy of what it has noted."""
+        return self._dirty, set(self._changed_queues), set(self._changed_cohorts), dict(self._roots)
+
+    def restore(self, values: tuple[bool, set[str], set[str], dict[str, Root]]) -> None:
+        """Go back to a snapshot."""
+        self._dirty, self._changed_queues, self._changed_cohorts, self._roots = values
+
     def rebuild(self) -> None:
         if not self._dirty:
             return

@@ -46,6 +46,16 @@ class Journal:
         if self._steps is not None:
             self._steps.append((function, arguments))
 
+    @property
+    def step_count(self) -> int:
+        """How many steps would be undone."""
+        return len(self._steps or ())
+
+    def note_again(self, thing: Undoable) -> None:
+        """Record an object's values as they are at this step, however often they were recorded before."""
+        if self._steps is not None:
+            self._steps.append((thing.restore, (thing.snapshot(),)))
+
     def note_once(self, thing: Undoable) -> None:
         """Record an object's values, unless they were recorded since the savepoint."""
         if self._steps is not None and id(thing) not in self._noted:

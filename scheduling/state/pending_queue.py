@@ -405,6 +405,11 @@ class PendingQueue:
 
     # -- the order -----------------------------------------------------------------------------------------------------
 
+    @property
+    def usage_of(self) -> UsageOf | None:
+        """The usage that orders LocalQueues; None where nothing does."""
+        return self._usage_of
+
     def order_by_usage(self, usage_of: UsageOf | None) -> None:
         """Order LocalQueues by their usage (admission fair sharing); with None, stop doing so."""
         if usage_of is None and self._usage_of is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
 from typing import Final
@@ -32,6 +33,26 @@ class WorkloadRecords:
         self._uncounted: dict[str, dict[str, None]] = {}
         """By namespace, the workloads whose claims could not be counted yet, and some that are known no more."""
         self._counted: dict[str, None] = {}
+        self._nodes_follow = False
+        """Whether new kinds of devices may be counted on the nodes, although a savepoint is open."""
+
+    def snapshot(self) -> tuple[dict[str, dict[str, None]], dict[str, None]]:
+        """A copy of what is noted of claims."""
+        return {namespace: dict(keys) for namespace, keys in self._uncounted.items()}, dict(self._counted)
+
+    def restore(self, values: tuple[dict[str, dict[str, None]], dict[str, None]]) -> None:
+        """Go back to a snapshot."""
+        self._uncounted, self._counted = values
+
+    @contextmanager
+    def counting_anew(self) -> Iterator[None]:
+        """Let new kinds of devices be counted on the nodes meanwhile: the rules of claims are new, and are undone
+        together with the nodes."""
+        self._nodes_follow = True
+        try:
+            yield
+        finally:
+            self._nodes_follow = False
 
     def new(self, workload: Workload) -> WorkloadInfo:
         """A new record of a workload, whose pods are completed with the cluster's defaults."""
@@ -42,7 +63,7 @@ class WorkloadRecords:
             state.pod_defaults,
             state.claims,
             has_namespace_device_quota=state.fleet.quotas.limits(workload.namespace),
-            has_fixed_nodes=state.journal.is_open,
+            has_fixed_nodes=state.journal.is_open and not self._nodes_follow,
         )
         if isinstance(info.claim_refusal, ClaimsNotCounted):
             self._uncounted.setdefault(workload.namespace, {})[info.key] = None
@@ -115,9 +136,11 @@ class WorkloadRecords:
             keys = objects.templates.keys() | before.templates.keys()
             changed = {key for key in keys if objects.templates.get(key) != before.templates.get(key)}
             if changed.isdisjoint(self._named_templates()):
+                state.journal.note(state.claims.set_templates, before)
                 state.claims.set_templates(objects)
                 return
-        self._count_all(objects)
+        with self.counting_anew():
+            self._count_all(objects)
 
     def _count_all(self, objects: DeviceObjects) -> None:
         state, classes = self._state, self._state.claims.objects.classes

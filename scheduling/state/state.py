@@ -111,7 +111,7 @@ class State:
     def start_journal(self) -> None:
         """Start recording how to undo changes."""
         self.journal.open()
-        for thing in (self, self.preemption_loops, self.readiness, self.history):
+        for thing in (self, self.preemption_loops, self.readiness, self.evaluations, self.history):
             if thing is not None:
                 self.journal.note_once(thing)
 
@@ -127,6 +127,7 @@ class State:
             dict(self.out_of_cycle_outcomes),
             dict(self.wake_at),
             dict(self.outdated),
+            dict(self.untold_queues),
         )
 
     def restore(self, values: tuple[Any, ...]) -> None:
@@ -135,7 +136,7 @@ class State:
         self.waiting_for_devices, self.second_pass, self.out_of_cycle_outcomes = values[4:7]
         self.wake_at.clear()
         self.wake_at.update(values[7])
-        self.outdated = values[8]
+        self.outdated, self.untold_queues = values[8:]
 
     # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -145,6 +146,11 @@ class State:
 
     def set_configuration(self, configuration: Configuration) -> None:
         """Replace the configuration. Only allowed while no workload is known."""
+        self.journal.note(
+            self._restore_configuration,
+            (self.configuration, self.claims, self.history, self.topology_flavors, self.matcher, self.simulation),
+            self.places_by_room,
+        )
         self.configuration = configuration
         self.places_by_room = self._is_to_place_by_room() and bool(self.fleet.nodes)
         self.claims = ClaimRules(self.claims.objects, configuration, self.evaluations)
@@ -159,16 +165,25 @@ class State:
         self.matcher = FlavorMatcher(self.topology_flavors)
         self.simulation = Simulation(self.topology_flavors)
 
+    def _restore_configuration(self, parts: tuple[Any, ...], places_by_room: bool) -> None:
+        self.configuration, self.claims, self.history = parts[:3]
+        self.topology_flavors, self.matcher, self.simulation = parts[3:]
+        self.places_by_room = places_by_room
+
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
         """Read device requests by these vendors from now on. Devices that are held stay held."""
-        self.vendors = tuple(vendors)
-        self.fleet = self.fleet.with_vendors(self.vendors)
+        self.journal.note(self._use_vendors, self.vendors, self.fleet)
+        self._use_vendors(tuple(vendors), self.fleet.with_vendors(tuple(vendors)))
+
+    def _use_vendors(self, vendors: tuple[DeviceVendor, ...], fleet: Fleet) -> None:
+        self.vendors, self.fleet = vendors, fleet
         for info in self.workloads.values():
             for pod_set in info.pod_sets:
                 pod_set.devices = None
 
     def sync_topology_flavor(self, name: str) -> None:
         """Update the flavor's topology tree after the flavor or its topology changed, and keep its usage."""
+        self.journal.note_again(self.topology_flavors)
         holders = [
             charge.usage for info in self.workloads.values() for charge in info.topology_usage if charge.flavor == name
         ]
@@ -185,6 +200,7 @@ class State:
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node, and wake the workloads that wait for a flavor with that node."""
+        self._note_node(node.name)
         self._reported[node.name] = node
         node = self.claims.places.on_node(node)
         before = self.fleet.nodes.get(node.name)
@@ -195,7 +211,12 @@ class State:
 
     def set_claims(self, objects: DeviceObjects) -> None:
         """Replace what is known of claims and their devices. The nodes follow by `set_devices_of_nodes`."""
+        self.journal.note(self._restore_claims, self.claims)
         self.claims = ClaimRules(objects, self.configuration, self.evaluations)
+
+    def _restore_claims(self, claims: ClaimRules) -> None:
+        self.claims = claims
+        self.evaluations.set_devices(claims.objects.pools)
 
     def set_devices_of_nodes(self) -> None:
         """Give the nodes the devices that claims ask for now."""
@@ -208,12 +229,40 @@ class State:
         return self.fleet.settings.device_resources if self.has_devices else frozenset()
 
     def delete_node(self, name: str) -> None:
+        self._note_node(name)
         self._reported.pop(name, None)
         before = self.fleet.nodes.get(name)
         if before is not None:
             self.fleet.delete_node(name)
             self.topology_flavors.delete_node(name)
             self._node_changed(before, None)
+
+    def _note_node(self, name: str) -> None:
+        """Record how to put the node back into the fleet and the topologies of this moment."""
+        known = (self._reported.get(name), self.fleet.nodes.get(name))
+        kept = (self.has_devices, self.places_by_room)
+        self.journal.note(self._restore_node, name, self.fleet, self.topology_flavors, known, kept)
+
+    def _restore_node(
+        self,
+        name: str,
+        fleet: Fleet,
+        topologies: TopologyFlavors,
+        known: tuple[Node | None, Node | None],
+        kept: tuple[bool, bool],
+    ) -> None:
+        reported, node = known
+        if reported is None:
+            self._reported.pop(name, None)
+        else:
+            self._reported[name] = reported
+        if node is None:
+            fleet.delete_node(name)
+            topologies.delete_node(name)
+        else:
+            fleet.set_node(node)
+            topologies.set_node(node)
+        self.has_devices, self.places_by_room = kept
 
     def _is_to_place_by_room(self) -> bool:
         return self.configuration.placement is not PlacementScope.DEVICES
@@ -454,7 +503,6 @@ class State:
             if len(told) >= _MAX_TOLD_AT_ONCE:
                 break
             del self.untold_queues[name]
-            self.journal.note(self.untold_queues.setdefault, name)
         return told
 
     # -- queues --------------------------------------------------------------------------------------------------------

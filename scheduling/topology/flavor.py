@@ -232,6 +232,20 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
             flavor.leaves.set_node(node)
         self._flavors[name] = flavor
 
+    def snapshot(self) -> tuple[dict[str, TopologyFlavor], list[tuple[LeafUsage, Mapping[LeafKey, Mapping[str, int]]]]]:
+        """The flavors, and a copy of their usage. The nodes are not part of it."""
+        usages = {id(usage): usage for usage in (self._usage_by_hostname, *(f.usage for f in self._flavors.values()))}
+        return dict(self._flavors), [(usage, usage.snapshot()) for usage in usages.values()]
+
+    def restore(
+        self, values: tuple[dict[str, TopologyFlavor], list[tuple[LeafUsage, Mapping[LeafKey, Mapping[str, int]]]]]
+    ) -> None:
+        """Go back to a snapshot. Flavors that were replaced since have the nodes of that time: undo later changes of
+        nodes first."""
+        self._flavors = dict(values[0])
+        for usage, amounts in values[1]:
+            usage.restore(amounts)
+
     def delete_flavor(self, name: str) -> None:
         """Remove a flavor; unknown names are ignored."""
         self._flavors.pop(name, None)

@@ -49,6 +49,19 @@ class LeafUsage:
             _charge(amounts, PODS, pods)
             self.note(domain.values)
 
+    def snapshot(self) -> dict[LeafKey, dict[str, int]]:
+        """A copy of all amounts."""
+        return {leaf: dict(amounts) for leaf, amounts in self._amounts.items() if amounts}
+
+    def restore(self, values: Mapping[LeafKey, Mapping[str, int]]) -> None:
+        """Go back to a snapshot, and log the leaves that change by it."""
+        for leaf in {**self._amounts, **values}:
+            amounts, before = self._amounts.setdefault(leaf, {}), values.get(leaf, {})
+            if amounts != before:
+                amounts.clear()
+                amounts.update(before)
+                self.note(leaf)
+
     def note(self, leaf: LeafKey) -> None:
         """Log a change of the leaf."""
         if len(self._changed) >= _MAX_LOG_LENGTH:

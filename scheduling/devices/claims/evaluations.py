@@ -96,6 +96,15 @@ class Evaluations:
             left = {name: steps + seconds * NAMESPACE_STEPS_PER_SECOND for name, steps in self._left.items()}
             self._left = {name: steps for name, steps in left.items() if steps < MAX_NAMESPACE_STEPS}
 
+    def snapshot(self) -> tuple[dict[str, float], float, float]:
+        """A copy of what is left to spend, and the time. Results stay known: they are the same whenever they are
+        evaluated."""
+        return dict(self._left), self._left_of_all, self._now
+
+    def restore(self, values: tuple[dict[str, float], float, float]) -> None:
+        """Go back to a snapshot."""
+        self._left, self._left_of_all, self._now = values
+
     def set_devices(self, pools: Iterable[DevicePool]) -> None:
         """Replace the devices. Results of those that select as before are kept."""
         devices = {device.id: device for pool in pools for device in pool.devices}

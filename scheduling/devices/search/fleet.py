@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.fgd import FragmentationRanking
@@ -144,6 +144,15 @@ class Fleet:
     def set_policies(self, node_policy: str, device_policy: str) -> None:
         """Replace the default policies."""
         self.settings = replace(self.settings, node_policy=node_policy, device_policy=device_policy)
+        self._answers.clear()
+
+    def snapshot(self) -> tuple[SearchSettings, Any]:
+        """The default policies, and the source of typical pods. Nodes and reservations are not part of it."""
+        return self.settings, self.mix.source
+
+    def restore(self, values: tuple[SearchSettings, Any]) -> None:
+        """Go back to a snapshot."""
+        self.settings, self.mix.source = values
         self._answers.clear()
 
     def set_node(self, node: Node) -> None:

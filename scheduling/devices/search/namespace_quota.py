@@ -76,6 +76,14 @@ class NamespaceQuotas:
         self._quotas.setdefault(quota.namespace, {})[quota.name] = quota
         return self._set_limits(quota.namespace)
 
+    def snapshot(self) -> tuple[dict[str, dict[str, NamespaceQuota]], dict[str, Any]]:
+        """A copy of the quotas and their limits. The usage is not part of it."""
+        return {namespace: dict(found) for namespace, found in self._quotas.items()}, dict(self._limits)
+
+    def restore(self, values: tuple[dict[str, dict[str, NamespaceQuota]], dict[str, Any]]) -> None:
+        """Go back to a snapshot."""
+        self._quotas, self._limits = values
+
     def delete_quota(self, namespace: str, name: str) -> bool:
         """Delete a quota. Returns whether the namespace's limits changed."""
         if self._quotas.get(namespace, {}).pop(name, None) is None:
