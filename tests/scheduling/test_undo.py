@@ -22,10 +22,10 @@ from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.pod_defaults import RuntimeClass
 from scheduling.model.resource_flavor import ResourceFlavor
-from scheduling.model.selectors import HOSTNAME_LABEL, LabelSelector, Taint
+from scheduling.model.selectors import HOSTNAME_LABEL, LabelSelector, Taint, TaintEffect
 from scheduling.model.topology import Topology
 from scheduling.model.vendor import NVIDIA
-from scheduling.model.vocabulary import AdmissionMode, PlacementScope, StopPolicy, TaintEffect
+from scheduling.model.vocabulary import AdmissionMode, PlacementScope, StopPolicy
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 from tests.claim_objects import DRIVER, claim_template, driver_class, request, resource_slice
