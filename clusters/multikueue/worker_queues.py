@@ -35,7 +35,7 @@ class Finding:
 
 
 def read_queues(local_queues: Sequence[JsonObject], cluster_queues: Sequence[JsonObject]) -> WorkerQueues:
-    """Read the queues as the worker's API server has them, in v1beta1 or v1beta2; `refusal` where they are not Kueue's."""
+    """Read the queues as the worker's API server has them, in v1beta1 or v1beta2, or why they are not Kueue's."""
     try:
         return _read(local_queues, cluster_queues)
     except (AttributeError, InvalidQuantity, KeyError, TypeError) as error:
