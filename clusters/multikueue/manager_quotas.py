@@ -8,7 +8,8 @@ MultiKueueManagerQuotaAutomation of the ClusterQueue says whether it is so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -46,33 +47,52 @@ def automate_quotas(manager: Cluster, workers: Mapping[str, WorkerQueues | None]
     * workers: by the name of a MultiKueueCluster, the queues of those that are connected; None where a connected one
       has not been heard yet. Queues whose workers include such a one stay as they are.
     """
-    checks = config_names(manager)
     on = is_on(manager.configuration, MANAGER_QUOTA_AUTOMATION)
-    configs = {config.name: config for config in MultiKueueConfig.objects.filter(cluster=manager)} if checks else {}
+    configs = {config.name: config for config in MultiKueueConfig.objects.filter(cluster=manager)}
+    concerned = objects(manager, KINDS["ClusterQueue"]).filter(deletion_requested_at=None)
+    if on or any(map(_is_automated, configs.values())):
+        concerned = concerned.exclude(admission_checks=[], conditions=[])
+    else:
+        concerned = concerned.exclude(conditions=[])
+    rows = list(concerned)
+    checks = config_names(manager) if rows else {}
+    local = _local_queues(manager, rows) if on else {}
     changed = False
-    for row in ClusterQueue.objects.filter(cluster=manager, deletion_requested_at=None).exclude(
-        admission_checks=[], conditions=[]
-    ):
+    for row in rows:
         check = next((each["name"] for each in row.admission_checks if each["name"] in checks), "")
-        finding = _finding(row, checks.get(check), configs, workers, on=on) if check else None
-        if finding is _UNKNOWN:
+        found = _finding(row, checks[check], configs, workers, local.get(row.name, set()), on=on) if check else None
+        if found is _UNKNOWN:
             continue
-        if finding is not None and finding.quotas is not None and _store(row, finding.quotas, check, now):
+        if found is not None and found.quotas is not None and _store(row, found.quotas, check, now):
             changed = True
-        _note(row, finding, now)
+        _note(row, found, now)
     return changed
+
+
+def _is_automated(config: MultiKueueConfig) -> bool:
+    return config.quota_management == QuotaManagement.AUTOMATED
+
+
+def _local_queues(manager: Cluster, rows: Sequence[ClusterQueue]) -> dict[str, set[str]]:
+    """The LocalQueues of each ClusterQueue, as `namespace/name`."""
+    found: dict[str, set[str]] = defaultdict(set)
+    queues = LocalQueue.objects.filter(cluster=manager, cluster_queue_name__in=[row.name for row in rows])
+    for namespace, name, queue in queues.values_list("namespace", "name", "cluster_queue_name") if rows else ():
+        found[queue].add(f"{namespace}/{name}")
+    return found
 
 
 def _finding(
     row: ClusterQueue,
-    name: str | None,
+    name: str,
     configs: Mapping[str, MultiKueueConfig],
     workers: Mapping[str, WorkerQueues | None],
+    local_queues: Collection[str],
     *,
     on: bool,
 ) -> Finding | None:
-    config = configs.get(name or "")
-    automated = config is not None and config.quota_management == QuotaManagement.AUTOMATED
+    config = configs.get(name)
+    automated = config is not None and _is_automated(config)
     if not on:
         rule = f"quotaManagement of MultiKueueConfig {name} is Automated, but the feature gate is off: the quotas stay"
         return Finding(False, "FeatureGateOff", rule) if automated else None
@@ -87,9 +107,7 @@ def _finding(
     known = {worker: queues for worker, queues in connected.items() if queues is not None}
     if len(known) < len(connected):
         return _UNKNOWN
-    local = LocalQueue.objects.filter(cluster=row.cluster, cluster_queue_name=row.name)
-    keys = {f"{namespace}/{queue}" for namespace, queue in local.values_list("namespace", "name")}
-    return judge(_groups_of(row), keys, known)
+    return judge(_groups_of(row), local_queues, known)
 
 
 def _groups_of(row: ClusterQueue) -> tuple[ResourceGroupSpec, ...]:
@@ -99,6 +117,8 @@ def _groups_of(row: ClusterQueue) -> tuple[ResourceGroupSpec, ...]:
 
 def _store(row: ClusterQueue, quotas: Mapping[str, str], check: str, now: datetime) -> bool:
     """Write the quotas, in place of the ones that are there with their limits, as an edit by the check's controller."""
+    if _with(_groups_of(row), quotas) == _groups_of(row):
+        return False  # however the amounts are spelt
     kind = KINDS["ClusterQueue"]
     with transaction.atomic():
         lock_configuration(row.cluster)
@@ -107,15 +127,16 @@ def _store(row: ClusterQueue, quotas: Mapping[str, str], check: str, now: dateti
         if current is None:
             return False  # it was edited meanwhile: the next pass looks at it again
         spec = kind.spec_of(current)
-        (group,) = spec.values["resource_groups"]
-        (flavor,) = group.flavors
-        cells = tuple(_cell(flavor, resource, text) for resource, text in quotas.items())
-        if cells == group.quotas:
-            return False  # however the amounts are spelt
-        values: dict[str, Any] = {**spec.values, "resource_groups": (replace(group, quotas=cells),)}
+        values: dict[str, Any] = {**spec.values, "resource_groups": _with(spec.values["resource_groups"], quotas)}
         wanted = Submitted(replace(spec, values=values), ValidationReport(), current.api_version)
         apply_objects(row.cluster, kind, [wanted], actor=check, now=now)
     return True
+
+
+def _with(groups: tuple[ResourceGroupSpec, ...], quotas: Mapping[str, str]) -> tuple[ResourceGroupSpec, ...]:
+    """The only group, with these quotas of its only flavor."""
+    (group,) = groups
+    return (replace(group, quotas=tuple(_cell(group.flavors[0], name, text) for name, text in quotas.items())),)
 
 
 def _cell(flavor: str, resource: str, text: str) -> QuotaSpec:

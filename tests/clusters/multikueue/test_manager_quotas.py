@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from clusters.multikueue.manager_quotas import automate_quotas
 from clusters.multikueue.worker_queues import WorkerQueues
-from queues.models import ClusterQueue, Workload
+from queues.models import AdmissionCheck, ClusterQueue, FlavorQuota, MultiKueueConfig, Workload
+from scheduling.state.second_pass import MULTIKUEUE
 from tests.clusters.multikueue.fleet import CHECK, Fleet, fleet_of
 from tests.clusters.served_cluster import queue_spec
-from tests.factories import START
+from tests.factories import START, make_cluster, make_cluster_queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,6 +105,31 @@ def test_a_worker_that_is_lost_counts_nothing_until_it_is_back(fleet: Fleet) -> 
     fleet.manager.advance(60)
     fleet.turn(2)
     assert quota(fleet)[0]["nominalQuota"] == "8"
+
+
+def test_many_queues_cost_as_many_queries_as_one() -> None:
+    cluster = make_cluster("manager", configuration={"featureGates": {GATE: True}})
+    MultiKueueConfig.objects.create(
+        cluster=cluster, name="all", created_at=START, clusters=["east"], quota_management="Automated"
+    )
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "all"}
+    AdmissionCheck.objects.create(
+        cluster=cluster, name=CHECK, created_at=START, controller_name=MULTIKUEUE, parameters=parameters
+    )
+    leads_to = {f"team/{number}": "shared" for number in range(20)}
+    workers = {"east": WorkerQueues(leads_to, {"shared": [("cpu", "3")]})}
+    counts = []
+    for number in range(20):
+        make_cluster_queue(
+            cluster, f"queue-{number}", quotas={"plain": {"cpu": 1000}}, local_queue=str(number),
+            admission_checks=[{"name": CHECK}],
+        )  # fmt: skip
+        automate_quotas(cluster, workers, START)
+        with CaptureQueriesContext(connection) as captured:
+            assert not automate_quotas(cluster, workers, START)
+        counts.append(len(captured))
+    assert set(FlavorQuota.objects.values_list("nominal_quota", flat=True)) == {3000}
+    assert counts[-1] == counts[0] <= 6
 
 
 def test_each_reason_against_it_leaves_the_quota(fleet: Fleet) -> None:
