@@ -119,11 +119,19 @@ def last_edit(obj: JsonObject) -> tuple[datetime, str]:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC), by
 
 
-def status_writer(obj: JsonObject) -> str:
-    """The program that wrote something of the status last."""
+def status_writer(obj: JsonObject, condition: str = "") -> str:
+    """The program that wrote something of the status last, or that condition, where it has an owner."""
     written = [entry for entry in obj["metadata"].get("managedFields") or () if entry.get("subresource") == "status"]
+    field = f'k:{{"type":"{condition}"}}'
+    written = [each for each in written if field in _conditions_of(each)] or written
     managers = [(str(entry.get("time") or ""), str(entry.get("manager") or "")) for entry in written]
     return max(managers, default=("", ""))[1] or "a controller"
+
+
+def _conditions_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The conditions that an entry of managedFields owns, by their key in FieldsV1."""
+    status: Mapping[str, Any] = (entry.get("fieldsV1") or {}).get("f:status") or {}
+    return status.get("f:conditions") or {}
 
 
 def is_newer(version: str, known: str) -> bool:

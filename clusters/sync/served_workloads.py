@@ -16,6 +16,7 @@ from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence, status_writer
+from clusters.served.foreign_decisions import foreign_decisions, take_decisions
 from clusters.served.workload_specs import KIND, WorkloadRow, follows_job, read_spec, workload_content, workload_rows
 from clusters.sync.ownership import controller_uid
 from clusters.sync.present import name_key, present
@@ -41,7 +42,7 @@ class ServedWorkloadSync:
 
     One that belongs to a job follows its job: of its object only whether it is active, and its priority, is another's
     to change. One without a job is made, changed and deleted as any other object. The state of an admission check is
-    its controller's to write, in the status.
+    its controller's to write, in the status, and a decision there (`foreign_decisions`) is carried out.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:
@@ -69,12 +70,19 @@ class ServedWorkloadSync:
                 for key, obj in news.items()
                 if key in rows
             }
+            decided = {
+                key: foreign_decisions(_known_status(known.get(key), obj), obj)
+                for key, obj in news.items()
+                if key in rows
+            }
             for key, obj in news.items():
                 self._note(known.setdefault(key, new_entry(self._cluster, KIND, key)), obj, rows.get(key), specs)
             touched = {*news, *gone}
             for key in sorted(touched):
                 self._follow(known[key], rows.get(key), specs.get(key), news.get(key), at)
             self._take_answers(known, news, answers, at)
+            for key, decisions in decided.items():
+                take_decisions(self._cluster, rows[key].row, decisions, at)
             rows = workload_rows(self._cluster, touched)
             for key in touched:
                 _keep(known[key], rows.get(key))
@@ -197,6 +205,11 @@ class ServedWorkloadSync:
     def _complain(self, entry: ServedObject, problem: str) -> None:
         entry.problem = problem[:_MAX_PROBLEM]
         _log.error("%s of cluster %s can't be followed: %s", entry, self._cluster.name, problem)
+
+
+def _known_status(entry: ServedObject | None, obj: JsonObject) -> Mapping[str, Any]:
+    """The status that this object had; empty for another object of the name."""
+    return entry.status if entry is not None and entry.uid == obj["metadata"]["uid"] else {}
 
 
 def _answers(before: Mapping[str, Any], obj: JsonObject) -> list[JsonObject]:

@@ -21,6 +21,7 @@ from queues.api.serializers import (
     PriorityOfManySerializer,
     WorkloadDetailSerializer,
 )
+from queues.api.workload_pieces import in_pieces
 from queues.api.workload_rows import workload_detail_json, workload_values
 from queues.models import Workload, WorkloadPriorityClass
 from queues.services import workloads
@@ -206,7 +207,7 @@ class _BulkActionView(ClusterView):
 
     def take(self, keys: list[Key], action: Action) -> Response:
         """Perform the action, and return the changed workloads."""
-        changed = workloads.in_pieces(partial(action, actor=self.access.username), self.cluster, keys)
+        changed = in_pieces(partial(action, actor=self.access.username), self.cluster, keys)
         return self.answer(keys, changed)
 
     def answer(self, asked: list[Key], changed: list[Key]) -> Response:

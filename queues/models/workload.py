@@ -65,6 +65,12 @@ class Workload(NamespacedObject):
         db_default="",
         help_text="Who asked for it to stop and to wait again; empty once it stops.",
     )
+    requeue_reason = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="The eviction's reason, as asked for."
+    )
+    requeue_message = models.TextField(
+        blank=True, default="", db_default="", help_text="The eviction's message, as asked for."
+    )
     on_hold = models.CharField(
         max_length=128,
         blank=True,

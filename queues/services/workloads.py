@@ -9,7 +9,7 @@ keys of changed ones in the given order. User actions on one slice of an elastic
 because they are one job.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -22,19 +22,23 @@ from psycopg import sql
 from accounts.events import request_push, wake_scheduler
 from accounts.exceptions import Conflict
 from accounts.models import Cluster
-from accounts.services.audit import one_line
 from queues.models import Pod, Workload
 from queues.services.bulk import json_text
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.model.times import rfc3339
-from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
+from scheduling.model.vocabulary import (
+    ConditionStatus,
+    ConditionType,
+    EvictionReason,
+    FinishedReason,
+    PodsReadyReason,
+    WorkloadStatus,
+)
 
 Keys = Iterable[tuple[str, str]]
 Action = Callable[[Cluster, list[tuple[str, str]]], list[tuple[str, str]]]
 
-PIECE: Final = 250
-"""How many workloads of one request are changed in one transaction: a batch waits for their rows for up to 2 s."""
 
 # Each workload is found by its own name: behind a flood the statistics are of the time before it, and the planner would
 # read every workload of the cluster.
@@ -128,14 +132,40 @@ def release(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = 
     return _take(cluster, keys, step, actor, now)
 
 
-def requeue(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
-    """Ask for workloads that hold quota to stop and to wait in their queues again: the engine evicts them."""
+def requeue(
+    cluster: Cluster,
+    keys: Keys,
+    *,
+    actor: str,
+    reason: EvictionReason = EvictionReason.REQUEUE_REQUESTED,
+    message: str = "",
+    now: datetime | None = None,
+) -> list[tuple[str, str]]:
+    """Ask for workloads that hold quota to stop and to wait in their queues again: the engine evicts them, with that
+    reason and message (empty: one that names the actor)."""
     step = _Transition(
         f"{_UNFINISHED} AND workload.active AND workload.quota_reserved_at IS NOT NULL AND workload.evicted_at IS NULL "
         "AND workload.deletion_requested_at IS NULL AND workload.requeue_requested_by = ''",
-        "requeue_requested_by = %(actor)s",
+        "requeue_requested_by = %(actor)s, requeue_reason = %(asked_reason)s, requeue_message = %(asked_message)s",
         "RequeueRequested",
-        f"Requeued by {actor}",
+        f"{reason}: {message}" if message else f"Requeued by {actor}",
+        parameters={"asked_reason": reason.value, "asked_message": message},
+        of_job=True,
+    )
+    return _take(cluster, keys, step, actor, now)
+
+
+def mark_for_deactivation(
+    cluster: Cluster, keys: Keys, cause: str, message: str, *, actor: str, now: datetime | None = None
+) -> list[tuple[str, str]]:
+    """Set DeactivationTarget (Kueue): the engine sets spec.active to false and names the cause in the eviction."""
+    now = now or timezone.now()
+    step = _Transition(
+        f"{_UNFINISHED} AND workload.active AND workload.deletion_requested_at IS NULL",
+        _WITH_CONDITION,
+        "DeactivationRequested",
+        f"{cause}: {message}",
+        parameters=_condition(ConditionType.DEACTIVATION_TARGET, ConditionStatus.TRUE, cause, message, now),
         of_job=True,
     )
     return _take(cluster, keys, step, actor, now)
@@ -214,32 +244,6 @@ def cancel(
         if withdraw_jobs:
             _withdraw_jobs(cluster, [*finished, *stopping], now)
     return [*finished, *stopping]
-
-
-def in_pieces(action: Action, cluster: Cluster, keys: Keys, size: int = PIECE) -> list[tuple[str, str]]:
-    """Carry out an action on any number of workloads, with one line in the audit for each kind and namespace.
-
-    Each piece is committed for itself, in the order in which all writers lock workloads: batches of the scheduler come
-    in between. If it breaks off, the pieces before stay done, and the same request again does the others.
-    """
-    keys = list(dict.fromkeys(keys))
-    if len(keys) == 1:
-        return action(cluster, keys)
-    found = _in_lock_order(cluster, keys)
-    changed: set[tuple[str, str]] = set()
-    with one_line():
-        for start in range(0, len(found), size):
-            changed.update(action(cluster, found[start : start + size]))
-    return [key for key in keys if key in changed]
-
-
-def _in_lock_order(cluster: Cluster, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The workloads that there are."""
-    rows = Workload.objects.filter(
-        cluster=cluster, namespace__in={key[0] for key in keys}, name__in=[key[1] for key in keys]
-    )
-    wanted = set(keys)
-    return [key for key in rows.order_by("pk").values_list("namespace", "name") if key in wanted]
 
 
 def set_aside(

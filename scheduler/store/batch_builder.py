@@ -101,7 +101,7 @@ class BatchBuilder:
             context = self._rows.context(workload, self._configuration, deactivated=key in self._deactivated)
             context = replace(context, accumulated_seconds=self._accumulated.get(key, context.accumulated_seconds))
             if key in self._evicted:  # it stopped, and may have been admitted again since
-                context = replace(context, requeue_requested_by="")
+                context = replace(context, eviction_request=None)
             step = next_step(workload, context, self._now)
             if step is None:
                 self.deadlines[key] = deadline(workload, context, self._now)
@@ -121,7 +121,8 @@ class BatchBuilder:
             self._evicted.setdefault(workload.key, []).append(step.evicted)
             if workload.admission is not None:
                 message = workload.conditions[ConditionType.EVICTED].message
-                self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], message)
+                asked = f" (asked for by {step.requested_by})" if step.requested_by else ""
+                self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], f"{message}{asked}")
         held = self._current(workload.key).admission is not None
         self._world.set_workload(workload, self._now)
         self._touched[workload.key] = None

@@ -16,7 +16,7 @@ from scheduler.store.nodes import read_nodes
 from scheduler.store.workloads import StoredWorkload, read_workloads
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.requests.requests import pod_device_request
-from scheduling.lifecycle.context import WorkloadContext
+from scheduling.lifecycle.context import EvictionRequest, WorkloadContext
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration, Features
@@ -47,7 +47,7 @@ class WorkloadRow:
     active: bool
     pods_stopped: bool
     deletion_requested: bool
-    requeue_requested_by: str
+    eviction_request: EvictionRequest | None
     on_hold: str
     accumulated_seconds: int
     eviction_counts: tuple[Mapping[str, Any], ...]
@@ -264,7 +264,7 @@ class RowIndex:
             active=workload.active,
             pods_stopped=stored.pods_stopped,
             deletion_requested=stored.deletion_requested,
-            requeue_requested_by=stored.requeue_requested_by,
+            eviction_request=stored.eviction_request,
             on_hold=stored.on_hold,
             accumulated_seconds=stored.accumulated_seconds,
             eviction_counts=tuple(stored.eviction_counts),
@@ -304,9 +304,9 @@ class RowIndex:
                 reason=why(workload)[0],
                 runs=should_run(workload),
                 active=self.workloads[workload.key].active and not write.deactivate,
-                requeue_requested_by=""
+                eviction_request=None
                 if workload.admission is None or write.counted_evictions is not None
-                else self.workloads[workload.key].requeue_requested_by,
+                else self.workloads[workload.key].eviction_request,
                 placement=placement_of(workload),
                 pods_stopped=self.workloads[workload.key].pods_stopped and workload.is_true(ConditionType.EVICTED),
                 eviction_counts=tuple(write.counted_evictions or self.workloads[workload.key].eviction_counts),
@@ -344,7 +344,7 @@ class RowIndex:
             pods_stopped=entry.pods_stopped or not self.may_run(workload),
             lacks_devices=self._lacks_devices(workload),
             drained=self._drained(workload),
-            requeue_requested_by=entry.requeue_requested_by,
+            eviction_request=entry.eviction_request,
             on_hold=entry.on_hold,
             accumulated_seconds=entry.accumulated_seconds,
             inactive_reason=self._queue_problems.get(queue, ""),

@@ -34,6 +34,10 @@ UPDATE queues_workload w SET
     requeue_count = v.requeue_count, requeue_at = v.requeue_at, last_preempted_at = v.last_preempted_at,
     requeue_requested_by =
         CASE WHEN v.quota_reserved_at IS NULL OR v.eviction_counts IS NOT NULL THEN '' ELSE w.requeue_requested_by END,
+    requeue_reason =
+        CASE WHEN v.quota_reserved_at IS NULL OR v.eviction_counts IS NOT NULL THEN '' ELSE w.requeue_reason END,
+    requeue_message =
+        CASE WHEN v.quota_reserved_at IS NULL OR v.eviction_counts IS NOT NULL THEN '' ELSE w.requeue_message END,
     active = v.active, unhealthy_nodes = v.unhealthy_nodes,
     accumulated_execution_seconds = coalesce(v.accumulated, w.accumulated_execution_seconds),
     eviction_counts = coalesce(v.eviction_counts, w.eviction_counts),

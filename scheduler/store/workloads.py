@@ -21,11 +21,12 @@ from django.db import connection
 
 from queues.services.admission_rows import read_check_state, read_conditions, read_topology_assignment
 from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
+from scheduling.lifecycle.context import EvictionRequest
 from scheduling.model.placement import PodPlacement
 from scheduling.model.pod import PodTemplate
 from scheduling.model.times import rfc3339
 from scheduling.model.topology import TopologyRequest
-from scheduling.model.vocabulary import ConditionType
+from scheduling.model.vocabulary import ConditionType, EvictionReason
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 _log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.pri
      FROM queues_podset p WHERE p.workload_id = w.id)::text,
     w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text,
     EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster),
-    w.requeue_requested_by, w.on_hold
+    w.requeue_requested_by, w.on_hold, w.requeue_reason, w.requeue_message
 FROM queues_workload w
 WHERE {condition}
 ORDER BY w.id
@@ -82,7 +83,7 @@ class StoredWorkload:
     has_job: bool
     accumulated_seconds: int
     eviction_counts: Sequence[Mapping[str, Any]]
-    requeue_requested_by: str
+    eviction_request: EvictionRequest | None
     on_hold: str
     left_over: tuple[PodPlacement, ...] = ()
     """Removed replicas of an elastic job whose slices are still stored."""
@@ -150,10 +151,16 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         has_job=row[25],
         accumulated_seconds=row[26],
         eviction_counts=_loads(row[27]),
-        requeue_requested_by=row[29],
+        eviction_request=_eviction_request(row[29], row[31], row[32]),
         on_hold=row[30],
         left_over=left_over(nodes, slices) if row[22] else (),
     )
+
+
+def _eviction_request(actor: str, reason: str, message: str) -> EvictionRequest | None:
+    if not actor:
+        return None
+    return EvictionRequest(actor, EvictionReason(reason or EvictionReason.REQUEUE_REQUESTED), message)
 
 
 def _loads(text: str) -> Any:

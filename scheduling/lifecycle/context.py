@@ -8,8 +8,18 @@ from scheduling.devices.claims.charges import ClaimRefusal
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
 from scheduling.model.local_queue import LocalQueue
-from scheduling.model.vocabulary import ConditionType, PodsReadyReason, StopPolicy
+from scheduling.model.vocabulary import ConditionType, EvictionReason, PodsReadyReason, StopPolicy
 from scheduling.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionRequest:
+    """The wish of `actor`, a user or a program of the cluster, that a workload stops and waits again."""
+
+    actor: str
+    reason: EvictionReason = EvictionReason.REQUEUE_REQUESTED
+    message: str = ""
+    """The message of the Evicted condition; empty: one that names the actor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +33,9 @@ class WorkloadContext:
 
     `wanted_active` is spec.active as its owner set it. `pods_stopped`: none of its pods runs any more.
     `lacks_devices`: it requests devices and was admitted on quota alone, before any device was known. `drained`
-    names the nodes and devices it holds that an operator drains, `requeue_requested_by` who asked for it to stop and to
-    wait again. `on_hold` is why its job wants no pods for now, empty if it wants them; None where another controller
-    writes that into the conditions. `accumulated_seconds` is its running time in earlier admissions.
+    names the nodes and devices it holds that an operator drains. `on_hold` is why its job wants no pods for now, empty
+    if it wants them; None where another controller writes that into the conditions. `accumulated_seconds` is its
+    running time in earlier admissions.
     """
 
     configuration: Configuration
@@ -36,7 +46,7 @@ class WorkloadContext:
     pods_stopped: bool = False
     lacks_devices: bool = False
     drained: str = ""
-    requeue_requested_by: str = ""
+    eviction_request: EvictionRequest | None = None
     on_hold: str | None = None
     accumulated_seconds: int = 0
     inactive_reason: str = ""

@@ -51,13 +51,15 @@ class StepEvent:
 class Step:
     """A workload after a step, and the events of the step.
 
-    `evicted` is (reason, cause) when the step evicts; `deactivates` sets spec.active to false; `accumulated_seconds`
-    replaces the running time of earlier admissions.
+    `evicted` is (reason, cause) when the step evicts, `requested_by` the program of the cluster that asked for it;
+    `deactivates` sets spec.active to false; `accumulated_seconds` replaces the running time of earlier
+    admissions.
     """
 
     workload: Workload
     events: tuple[StepEvent, ...] = ()
     evicted: tuple[EvictionReason, str] | None = None
+    requested_by: str = ""
     deactivates: bool = False
     accumulated_seconds: int | None = None
 
@@ -429,10 +431,11 @@ def _by_drain(workload: Workload, context: WorkloadContext, now: float) -> Step 
 
 
 def _by_request(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    if not context.requeue_requested_by:
+    request = context.eviction_request
+    if request is None:
         return None
-    message = f"Requeued by {context.requeue_requested_by}"
-    return _evict(workload, EvictionReason.REQUEUE_REQUESTED, message, now)
+    step = _evict(workload, request.reason, request.message or f"Requeued by {request.actor}", now)
+    return replace(step, requested_by=request.actor) if step is not None and request.message else step
 
 
 def _evict(workload: Workload, reason: EvictionReason, message: str, now: float) -> Step | None:

@@ -28,7 +28,7 @@ from clusters.served.workload_specs import (
     workload_rows,
 )
 from queues.manifests.pod_group import POD_GROUP
-from queues.models import ServedObject
+from queues.models import ServedObject, Workload
 from queues.services.pod_groups.life import is_composed
 from queues.services.workload_objects import workload_manifest, workload_status
 from scheduling.model.vocabulary import WorkloadStatus
@@ -73,10 +73,12 @@ class ServedWorkloads:
         for entry in list(ServedObject.objects.filter(pk__in=self._orphans())):
             self._attempt(entry, None)
         for keys in self._changed():
-            rows = workload_rows(self._cluster, keys)
             names = {key.rpartition("/")[2] for key in keys}
             found = ServedObject.objects.filter(cluster=self._cluster, kind=KIND, name__in=names)
             known = {entry.key: entry for entry in found}
+            # The entries are read first: a change that is taken in between then meets an older version, and is not
+            # overwritten with a row from before.
+            rows = workload_rows(self._cluster, keys)
             for key, row in rows.items():
                 namespace, name = row.row.namespace, row.row.name
                 entry = known.get(key) or ServedObject(cluster=self._cluster, kind=KIND, namespace=namespace, name=name)
@@ -118,7 +120,7 @@ class ServedWorkloads:
             return  # the watcher's
         if settled.step is Step.TELL:
             self._tell_spec(entry, row)
-        if entry.uid and not entry.deleting:
+        if entry.uid and not entry.deleting and not _is_to_be_evicted(row.row):
             self._tell_status(entry, row)
         if entry.uid and entry.held and row.row.status == WorkloadStatus.FINISHED:
             self._release(entry)
@@ -264,6 +266,11 @@ def _resized(there: Sequence[JsonObject], wanted: Sequence[JsonObject]) -> Seque
         return wanted
     resized = ({**each, **sizes[each["name"]]} for each in there)
     return [{key: value for key, value in each.items() if value is not None} for each in resized]
+
+
+def _is_to_be_evicted(row: Workload) -> bool:
+    """Whether another program has set Evicted and the engine has not decided so yet: until then its condition stays."""
+    return bool(row.requeue_message) and row.evicted_at is None and row.finished_at is None
 
 
 def _is_whole(row: WorkloadRow) -> bool:

@@ -11,9 +11,10 @@ from django.db import DatabaseError, connection
 from accounts.models import AuditRecord, Cluster
 from accounts.services import audit
 from accounts.services.actor import Actor, act_as, acting
+from queues.api.workload_pieces import in_pieces
 from queues.models import Workload
 from queues.services import workloads
-from queues.services.workloads import Action, in_pieces
+from queues.services.workloads import Action
 from tests.engines import start
 from tests.factories import make_cluster, make_cluster_queue, make_workload
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scheduling.lifecycle import conditions
-from scheduling.lifecycle.context import deadline
+from scheduling.lifecycle.context import EvictionRequest, deadline
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
 from scheduling.lifecycle.reconcile import StepEvent, next_step
 from scheduling.model.admission_check import AdmissionCheckRule, AdmissionCheckState
@@ -164,9 +164,9 @@ class TestStopPolicy:  # T57
 
 class TestRequeue:
     def test_who_is_asked_to_stops_and_queues_again(self) -> None:
-        evicted = step_of(admitted(), 5, requeue_requested_by="alice").workload
+        evicted = step_of(admitted(), 5, eviction_request=EvictionRequest("alice")).workload
         assert reason_of(evicted, ConditionType.EVICTED) == ("True", "RequeueRequested")
-        assert next_step(evicted, context(requeue_requested_by="alice"), 6) is None
+        assert next_step(evicted, context(eviction_request=EvictionRequest("alice")), 6) is None
         released = step_of(evicted, 7, pods_stopped=True).workload
         assert released.admission is None
         assert reason_of(released, ConditionType.REQUEUED) == ("True", "RequeueRequested")
