@@ -187,6 +187,29 @@ def test_production_leaves_out_the_demo() -> None:
     assert "demo_seed" not in production["prepare"]["command"]
 
 
+FIXED = {"DATABASE_URL", "REDIS_URL", "DEMO", "KUBERNETES_API_URL", "KUBECONFIG", "HEARTBEAT_PATH", "BEHIND_TLS_PROXY"}
+"""Variables of which the compose files decide: docs/operations.md says so."""
+
+
+def test_each_variable_of_the_documents_reaches_every_process_from_env() -> None:
+    """A service takes all of `.env`, and what the files set beside it is from `.env`, too, under the same name."""
+    table = (
+        (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("## Variables")[2].partition("\n## ")[0]
+    )
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ") and "| variable" not in line]
+    documented = {name for row in rows for name in re.findall(r"[A-Z][A-Z_]+", row)}
+    assert {"OIDC_ISSUER", "EMAIL_HOST", "PUBLIC_URL", "LOG_FORMAT"} <= documented
+    files = [yaml.safe_load(path.read_text(encoding="utf-8"))["services"] for path in (COMPOSE, PRODUCTION)]
+    for name, service in files[0].items():
+        if service.get("image") == "kueueweb":
+            assert service["env_file"] == [{"path": ".env", "required": False}], name
+            assert "env_file" not in files[1].get(name, {}), name
+    for service in (service for file in files for service in file.values() if "POSTGRES_DB" not in str(service)):
+        for variable, value in service.get("environment", {}).items():
+            if variable in documented - FIXED:
+                assert value.startswith(f"${{{variable}:"), variable
+
+
 def test_docker_reads_the_files() -> None:
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:

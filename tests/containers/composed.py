@@ -25,7 +25,7 @@ _FLAGS: Final = {
     "mem_limit": "--memory", "restart": "--restart",
 }  # fmt: skip
 _ELSEWHERE: Final = {
-    "build", "image", "command", "environment", "depends_on", "healthcheck", "ports", "volumes",
+    "build", "image", "command", "env_file", "environment", "depends_on", "healthcheck", "ports", "volumes",
 }  # fmt: skip
 
 
