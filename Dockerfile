@@ -17,6 +17,7 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirem
     && useradd --system --uid 10001 --home-dir /kueueweb kueueweb
 COPY manage.py ./
 COPY kueueweb kueueweb
+COPY deploy/kubernetes kueueweb/kubernetes
 COPY accounts accounts
 COPY queues queues
 COPY gpus gpus

@@ -13,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -241,13 +243,31 @@ class ClusterClient:
         wanted: dict[str, set[Kind]] = {}
         for kind in kinds:
             wanted.setdefault(kind.api_version, set()).add(kind)
-        groups = self._json("GET", "/apis").get("groups") or ()
-        there = {version["groupVersion"] for group in groups for version in group.get("versions") or ()} | {"v1"}
-        found: set[Kind] = set()
+        there = {"v1", *(f"{group}/{version}" for group, found in self.groups().items() for version in found)}
+        served: set[Kind] = set()
         for api_version in sorted(wanted.keys() & there):
-            served = self._plurals(api_version)
-            found |= {kind for kind in wanted[api_version] if kind.plural in served}
+            plurals = self._plurals(api_version)
+            served |= {kind for kind in wanted[api_version] if kind.plural in plurals}
+        return served
+
+    def groups(self) -> dict[str, list[str]]:
+        """The API groups that the server serves, without the core one, and their versions, the preferred one first."""
+        found: dict[str, list[str]] = {}
+        for group in self._json("GET", "/apis").get("groups") or ():
+            for entry in group.get("versions") or ():
+                name, _, version = entry["groupVersion"].rpartition("/")
+                found.setdefault(name, []).append(version)
         return found
+
+    def server_version(self) -> tuple[str, datetime | None]:
+        """Kubernetes' version as the server says it, such as v1.36.3, and the server's time (to the second)."""
+        answer = self._send_paced("GET", "/version", {}, None, "application/json")
+        try:
+            version = str(orjson.loads(answer.data)["gitVersion"])
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise ClusterUnreachable(f"{self.server}/version: the answer is not that of a Kubernetes") from error
+        date = answer.headers.get("Date")
+        return version, parsedate_to_datetime(date) if date else None
 
     def kind_named(self, api_version: str, kind: str) -> Kind | None:
         """The kind of that name in a group and version, as the server serves it; None if it does not."""
@@ -358,10 +378,11 @@ class ClusterClient:
         response = self._send("GET", PODS.path(namespace, pod, "log"), query, timeout=timeout)
         return _pieces(response, opened)
 
-    def create(self, kind: Kind, item: Mapping[str, Any]) -> JsonObject:
-        """POST; a ClusterError with `conflict` if the name is taken."""
+    def create(self, kind: Kind, item: Mapping[str, Any], *, dry_run: bool = False) -> JsonObject:
+        """POST; a ClusterError with `conflict` if the name is taken. A dry run asks everything and keeps nothing."""
         namespace = str(item["metadata"].get("namespace", ""))
-        return self._json("POST", kind.path(namespace), {"fieldManager": FIELD_MANAGER}, item)
+        query = {"fieldManager": FIELD_MANAGER, "dryRun": "All" if dry_run else ""}
+        return self._json("POST", kind.path(namespace), query, item)
 
     def apply(
         self,

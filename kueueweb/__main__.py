@@ -3,16 +3,33 @@
 import os
 import sys
 
+_CHECKUPS = ("doctor", "preflight")
+
 
 def main() -> None:
     """Run the command that the arguments name."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
     # Commands are modules, whose names have no dashes: `audit-state` means `audit_state`.
     program, *rest = sys.argv
     command = [word if word.startswith("-") else word.replace("-", "_") for word in rest[:1]]
-    execute_from_command_line([program, *command, *rest[1:]])
+    try:
+        execute_from_command_line([program, *command, *rest[1:]])
+    except ImproperlyConfigured as error:
+        if command[:1] not in ([each] for each in _CHECKUPS):
+            raise
+        _print_refused_setting(str(error), as_json="json" in " ".join(rest[1:]))
+        sys.exit(1)
+
+
+def _print_refused_setting(message: str, *, as_json: bool) -> None:
+    """Print a value that no process starts with as the one finding: without settings nothing else can be asked."""
+    from kueueweb.checkup import finding
+
+    found = [finding.fail("settings", message, "Set the variable that it names (docs/operations.md).")]
+    sys.stdout.write((finding.as_json if as_json else finding.as_lines)(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -167,7 +167,8 @@ def test_the_image_has_what_its_processes_need() -> None:
     copied = set(re.findall(r"^COPY (?!--from)(\S+) ", stage, re.MULTILINE))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    assert {"manage.py", "requirements/runtime.lock", *packages} == copied
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert {"manage.py", "requirements/runtime.lock", *packages, *included} == copied
 
 
 def test_production_leaves_out_the_demo() -> None:

@@ -33,9 +33,10 @@ def helm(*arguments: str, kubeconfig: Path | None = None) -> subprocess.Complete
         )
 
 
-def rendered(*arguments: str, namespace: str = "kueueweb") -> list[Object]:
-    """The objects of `helm template`."""
-    done = helm("template", "kueueweb", str(CHART), "--namespace", namespace, *arguments)
+def rendered(*arguments: str, namespace: str = "kueueweb", with_tests: bool = False) -> list[Object]:
+    """The objects of `helm template`; with the pod of `helm test`, if asked."""
+    skipped = () if with_tests else ("--skip-tests",)
+    done = helm("template", "kueueweb", str(CHART), "--namespace", namespace, *skipped, *arguments)
     assert done.returncode == 0, done.stderr
     return [item for item in yaml.safe_load_all(done.stdout) if item]
 

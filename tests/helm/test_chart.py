@@ -13,6 +13,7 @@ from tests.helm.chart import CHART, ROOT, Object, by_name, helm, pods, rendered,
 
 PLAIN: Final = ROOT / "deploy" / "kubernetes"
 GENERATED: Final = ("SECRET_KEY", "ADMISSION_CHECK_SIGNING_KEY")
+IMAGE: Final = sets(image__repository="r.example.org/k", image__tag="1.0")
 EVERYTHING: Final = sets(
     visibility__enabled="true", serveKueueObjects="true", switching__enabled="true", multiKueue__manager="true",
     multiKueue__worker="true", tenants__all="true", **{"tenants__namespaces[0]": "research"}, ingress__enabled="true",
@@ -78,7 +79,7 @@ def test_each_file_beside_the_kustomization_is_a_value(arguments: list[str], fil
 
 
 def test_no_file_of_the_plain_manifests_is_forgotten() -> None:
-    templates = "".join(path.read_text() for path in (CHART / "templates").iterdir())
+    templates = "".join(path.read_text() for path in (CHART / "templates").glob("*.yaml"))
     left = {path.name for path in PLAIN.glob("*.yaml") if f'"{path.name}"' not in templates}
     assert left == {"kustomization.yaml", "namespace.yaml"}
 
@@ -272,6 +273,18 @@ def test_a_wrong_value_is_refused_with_its_path(value: str, path: str) -> None:
     done = helm("template", "kueueweb", str(CHART), "--set", value)
     assert done.returncode != 0
     assert path in done.stderr
+
+
+def test_helm_test_runs_the_doctor_as_push_does() -> None:
+    found = by_name(rendered(*IMAGE, namespace="gpu", with_tests=True))
+    doctor, push = found["Pod", "gpu", "doctor"], found["Deployment", "gpu", "push"]["spec"]["template"]
+    assert doctor["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert doctor["spec"]["restartPolicy"] == "Never"
+    assert doctor["spec"]["serviceAccountName"] == "kueueweb-push"
+    [container], [worker] = doctor["spec"]["containers"], push["spec"]["containers"]
+    assert container["command"] == ["python", "manage.py", "doctor"]
+    for field in ("image", "envFrom", "env", "securityContext", "resources", "volumeMounts"):
+        assert container[field] == worker[field]
 
 
 def test_helm_finds_nothing_to_complain_of() -> None:

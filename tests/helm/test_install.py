@@ -66,7 +66,7 @@ def text_of(secret: Object, key: str) -> str:
 def test_the_api_server_takes_what_is_rendered_to_the_last_field(
     plane: ControlPlane, arguments: list[str], namespace: str
 ) -> None:
-    objects = rendered(*arguments, namespace=namespace)
+    objects = rendered(*arguments, namespace=namespace, with_tests=True)
     lines = plane.kubectl(*DRY, manifests=objects).splitlines()
     assert len(lines) == len(objects)
     assert all(line.endswith("serverside-applied (server dry run)") for line in lines)
@@ -125,8 +125,8 @@ def test_an_upgrade_leaves_alone_what_the_webhook_wrote(plane: ControlPlane, rel
         plane.admin.apply(kind, item)
     plane.admin.patch(SECRETS, "kueueweb", "webhook-certificates", {"data": {"tls.crt": "YQ=="}})
     done(release, "upgrade", "kueueweb", str(CHART), "--set=config.LOG_LEVEL=DEBUG")
-    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
-        webhooks = stored(plane, kind, "admission.kueueweb.io")["webhooks"]
+    for name in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+        webhooks = stored(plane, name, "admission.kueueweb.io")["webhooks"]
         authority = base64.b64encode(b"an authority").decode()
         assert {each["clientConfig"].get("caBundle") for each in webhooks} == {authority}
     assert stored(plane, "secret", "webhook-certificates")["data"] == {"tls.crt": "YQ=="}

@@ -1,0 +1,85 @@
+"""The settings of this process, and the processes that work behind the pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from django.conf import settings
+from django.core.checks import ERROR, run_checks
+from django.utils import timezone
+
+from accounts.heartbeat import role_health
+from accounts.models import AuditFinding, Cluster
+from accounts.redis_client import redis_client
+from kueueweb.checkup.finding import Finding, fail, ok, warn
+from queues.models import Workload
+from scheduler.api.diagnostics_views import held_off_by
+from scheduler.live.published import leads
+from scheduler.models import Lease
+
+_START = "Start it, or look at its log: it beats every 5 s."
+
+
+def settings_checks() -> Iterator[Finding]:
+    """Yield what the variables come to. Those that can't be read have stopped the process before."""
+    errors = [each for each in run_checks() if each.level >= ERROR]
+    for each in errors:
+        yield fail("settings", f"{each.id}: {each.msg}", each.hint or "Change the setting that it names.")
+    if settings.DEBUG:
+        yield warn("settings-debug", "DEBUG is true: pages of errors show the code", "Unset DEBUG.")
+    if settings.DEMO:
+        yield warn("settings-demo", "DEMO is true: accounts have public passwords", "Unset DEMO.")
+    if not settings.SESSION_COOKIE_SECURE:
+        yield warn(
+            "settings-tls", "cookies go over plain HTTP", "Set BEHIND_TLS_PROXY and TRUSTED_PROXIES, or SECURE_COOKIES."
+        )
+    examples = [host for host in settings.ALLOWED_HOSTS if host.endswith(("example.org", "example.com"))]
+    if examples:
+        yield warn(
+            "settings-hosts", f"ALLOWED_HOSTS has {examples[0]}", "Name the hosts under which users reach the pages."
+        )
+    if not errors:
+        yield ok("settings", f"release {settings.RELEASE}")
+
+
+def process_checks(clusters: Sequence[Cluster]) -> Iterator[Finding]:
+    """Yield the life of each role, and whether each cluster has a leader."""
+    redis_client().ping()
+    for each in role_health([cluster.name for cluster in clusters], time.time()):
+        check = f"process-{each.role}" + (f"/{each.cluster}" if each.cluster else "")
+        seen = each.last_seen_at
+        if each.alive:
+            yield ok(check, "alive")
+        elif seen is None:
+            yield fail(check, "no process of this role has shown life", _START)
+        else:
+            yield fail(check, f"silent for {(timezone.now() - seen).total_seconds():.0f} s", _START)
+
+
+def engine_checks(cluster: Cluster) -> Iterator[Finding]:
+    """Yield who decides for the cluster, what it was not told, and the auditor's findings."""
+    lease = Lease.objects.filter(cluster=cluster).first()
+    check = f"leader/{cluster.name}"
+    if leads(lease):
+        yield ok(check, f"{lease.holder if lease else ''} in epoch {lease.epoch if lease else 0}")
+    elif cluster.is_mirrored:
+        yield ok(check, f"mode {cluster.mode}: another scheduler decides")
+    else:
+        yield fail(check, "no scheduler has renewed its lease for 15 s", "Start a scheduler, or look at its log.")
+    if holder := held_off_by(cluster):
+        yield fail(
+            f"installation/{cluster.name}", f"{holder} keeps us from writing to the cluster",
+            "Stop one of the two (docs/switching.md).",
+        )  # fmt: skip
+    refused = Workload.objects.filter(cluster=cluster).exclude(push_error="").exclude(status="Finished").count()
+    if refused:
+        yield warn(
+            f"push/{cluster.name}", f"the cluster refused the last decision on {refused} workloads",
+            "GET workloads/{namespace}/{name}/: push_error has the server's words.",
+        )  # fmt: skip
+    found = AuditFinding.objects.filter(cluster=cluster, confirmed=True).count()
+    if found:
+        yield fail(
+            f"books/{cluster.name}", f"the auditor found {found} disagreements", "Run python manage.py audit-state."
+        )
