@@ -60,7 +60,8 @@ class Resource:
     columns: Callable[[str], Sequence[Column]]
     has_status: bool
     fields: Mapping[str, str]
-    """Field selectors beside the name and the namespace -> columns of the rows."""
+    """Field selectors beside the name and the namespace -> columns of the rows. Those of kueueweb.io are no fields of
+    the object, but REST's filters of the same words."""
 
     @property
     def singular(self) -> str:
@@ -109,7 +110,7 @@ def _configuration(name: str) -> Resource:
         ],
         columns=lambda version: tables.columns_of(name, version),
         has_status=name in STATUS_READERS or name == "Namespace",
-        fields={},
+        fields={"spec.clusterQueue": "cluster_queue_name"} if name == "LocalQueue" else {},
     )
 
 
@@ -172,7 +173,13 @@ RESOURCES: Final[Sequence[Resource]] = (
         objects=lambda _, rows: [workload_manifest(row) for row in rows],
         columns=lambda version: tables.columns_of("Workload", version),
         has_status=True,
-        fields={"status.admission.clusterQueue": "cluster_queue_name", "spec.queueName": "queue_name"},
+        fields={
+            "status.admission.clusterQueue": "cluster_queue_name",
+            "spec.queueName": "queue_name",
+            "kueueweb.io/cluster-queue": "cluster_queue_name",
+            "kueueweb.io/status": "status",
+            "kueueweb.io/submitted-by": "submitted_by",
+        },
     ),
 )
 """Each kind once."""

@@ -160,3 +160,23 @@ def test_an_object_keeps_its_version_until_it_changes(alice: APIClient, queues: 
     changed = alice.get(address).json()
     assert changed["status"]["reservingWorkloads"] == 1
     assert int(changed["metadata"]["resourceVersion"]) > int(first)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rests_filters_select_in_a_field_selector(alice: APIClient, queues: Cluster) -> None:
+    submit(queues, "first")
+    schedule(queues)
+    submit(queues, "other")
+    address = f"{KUEUE}/workloads"
+    for selector, count in (
+        ("kueueweb.io/status=Admitted", 1),
+        ("kueueweb.io/status!=Admitted,kueueweb.io/status!=Finished", 1),
+        ("kueueweb.io/cluster-queue=research", 2),
+        ("kueueweb.io/cluster-queue=none", 0),
+        ("kueueweb.io/submitted-by=nobody", 0),
+    ):
+        found = alice.get(address, {"fieldSelector": selector}).json()
+        assert len(found["items"]) == count, selector
+    queue = {"fieldSelector": "spec.clusterQueue=research"}
+    assert [item["metadata"]["name"] for item in alice.get(f"{KUEUE}/localqueues", queue).json()["items"]] == ["main"]
+    assert alice.get(f"{KUEUE}/clusterqueues", queue).status_code == 400
