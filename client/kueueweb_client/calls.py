@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
-import httpx
-
-from kueueweb_client.errors import ApiError
+from kueueweb_client.errors import ApiError, ClientError
 from kueueweb_client.types import ApplyResult, Key, Object, Page, WorkloadDetail
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 BASE: Final = "/api/v1/"
@@ -19,7 +21,8 @@ MAX_PAGE: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A request and the reader of its answer. `path` is below /api/v1/; parameters that are None are left out."""
+    """A request and the reader of its answer. `path` is below /api/v1/, or below the cluster's address in Kubernetes'
+    wire format; parameters that are None are left out."""
 
     method: str
     path: str
@@ -30,14 +33,16 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     silent_seconds: float = 0
     """How long the server may say nothing, beyond the client's own patience."""
+    is_wire: bool = False
+    """Whether it speaks Kubernetes' wire format, not REST."""
 
     def arguments(self, cluster: str) -> dict[str, Any]:
         """Return the arguments for `httpx`."""
         found: dict[str, Any] = {
             "method": self.method,
-            "url": BASE + self.path,
+            "url": f"/kubernetes/{quote(cluster, safe='')}/{self.path}" if self.is_wire else BASE + self.path,
             "params": {
-                "cluster": cluster,
+                **({} if self.is_wire else {"cluster": cluster}),
                 **{key: _text(value) for key, value in self.parameters.items() if value is not None},
             },
             "headers": dict(self.headers),
@@ -56,26 +61,48 @@ def _text(value: Any) -> str:
 
 def answer(call: Call[T], response: httpx.Response) -> T:
     """The answer's value; raises `ApiError` for a refusal."""
-    if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
+    if response.is_success or response.status_code == HTTPStatus.NOT_MODIFIED:
         return call.read(response)
-    try:
-        content = response.json()
-    except ValueError:
-        content = {}
-    if not isinstance(content, dict):
-        content = {}
+    content = _refusal(response)
     retry = response.headers.get("Retry-After", "")
     raise ApiError(
         response.status_code,
         content.get("reason", "") or response.reason_phrase,
         content.get("message", "") or f"the server answered {response.status_code}",
-        content.get("errors", ()),
+        content.get("errors", ()) or _causes(content),
         int(retry) if retry.isdigit() else None,
+        content.get("current"),
     )
 
 
+def _refusal(response: httpx.Response) -> Mapping[str, Any]:
+    """The body of a refusal: JSON, or YAML where YAML was asked for; empty for a body of another program."""
+    if "yaml" in response.headers.get("Content-Type", ""):
+        import yaml
+
+        try:
+            content = yaml.safe_load(response.text)
+        except yaml.YAMLError:
+            return {}
+    else:
+        try:
+            content = response.json()
+        except ValueError:
+            return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The located mistakes of a metav1.Status."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [{"path": each.get("field", ""), "rule": each.get("message", "")} for each in causes or ()]
+
+
 def path(*parts: str) -> str:
-    """The path of an object; each part is escaped."""
+    """The path of an object; each part is escaped. Raises `ClientError` for dots, which would lead elsewhere."""
+    if any(part in (".", "..") for part in parts):
+        raise ClientError("Invalid value: a name is not . or ..")
     return "".join(f"{quote(part, safe='')}/" for part in parts if part)
 
 
@@ -98,14 +125,16 @@ def read_with_tag(noun: str, *names: str) -> Call[tuple[Object, str]]:
     return Call("GET", path(noun, *names), lambda response: (response.json(), response.headers.get("ETag", "")))
 
 
-def patch(noun: str, *names: str, changes: Mapping[str, Any], tag: str = "") -> Call[Object]:
+def patch(noun: str, *names: str, changes: Mapping[str, Any], tag: str = "", dry_run: bool = False) -> Call[Object]:
     """Change some fields (JSON merge patch). With a tag, only if the object has not changed since."""
-    return Call("PATCH", path(noun, *names), _json, body=dict(changes), headers={"If-Match": tag} if tag else {})
+    headers = {"If-Match": tag} if tag else {}
+    return Call("PATCH", path(noun, *names), _json, {"dry_run": dry_run or None}, dict(changes), headers)
 
 
-def delete(noun: str, *names: str) -> Call[bool]:
+def delete(noun: str, *names: str, dry_run: bool = False) -> Call[bool]:
     """Delete an object. The answer is True if it is gone, False if it goes once nothing holds it."""
-    return Call("DELETE", path(noun, *names), lambda response: response.status_code == httpx.codes.NO_CONTENT)
+    parameters = {"dry_run": dry_run or None}
+    return Call("DELETE", path(noun, *names), lambda found: found.status_code == HTTPStatus.NO_CONTENT, parameters)
 
 
 def workload(namespace: str, name: str) -> Call[WorkloadDetail]:
@@ -119,7 +148,7 @@ def changed_workload(namespace: str, name: str, version: str, seconds: int) -> C
     return Call(
         "GET",
         path("workloads", namespace, name),
-        lambda response: None if response.status_code == httpx.codes.NOT_MODIFIED else response.json(),
+        lambda response: None if response.status_code == HTTPStatus.NOT_MODIFIED else response.json(),
         {"resource_version": version, "timeout_seconds": seconds} if version else {},
         silent_seconds=seconds if version else 0,
     )
@@ -159,6 +188,16 @@ def act(verb: str, keys: Sequence[Key], **more: Any) -> Call[list[Key]]:
     )
 
 
+def act_on(verb: str, keys: Sequence[Key], *, dry_run: bool = False, **more: Any) -> Call[Object]:
+    """The same with `priority` and dry runs: {changed: [key], skipped: [{namespace, name, reason, message}]}."""
+    return Call("POST", f"workloads/{verb}/", _json, {"dry_run": dry_run or None}, {"workloads": list(keys), **more})
+
+
+def preview(manifests: str, **options: Any) -> Call[Object]:
+    """The consequences of manifests, which are not stored. Options: effects, delete."""
+    return Call("POST", "preview/", _json, options, manifests)
+
+
 def apply(manifests: str, **options: Any) -> Call[ApplyResult]:
     """Apply manifests (YAML or JSON), all or none. Options: dry_run, set, prune, force, skip_unsupported."""
     return Call("POST", "manifests/", _json, options, body=manifests)
@@ -172,6 +211,36 @@ def manifests(kind: str, *names: str) -> Call[str]:
         lambda response: response.text,
         headers={"Accept": "application/yaml, */*"},
     )
+
+
+def manifest_objects(kind: str, *names: str) -> Call[Object]:
+    """A List of the objects of a kind, as manifests that apply again unchanged; with a name, the object."""
+    return Call("GET", path("manifests", kind, *names), _json, {"format": "json"})
+
+
+def objects(address: str, plural: str, *, namespace: str = "", name: str = "", **parameters: Any) -> Call[Object]:
+    """A page of a list in Kubernetes' wire format, or one object. `address` is as in apis/batch/v1; the parameters are
+    Kubernetes': labelSelector, fieldSelector, limit, continue."""
+    return Call("GET", _wire_path(address, plural, namespace, name), _json, parameters, is_wire=True)
+
+
+def replace_object(
+    address: str, plural: str, content: Object, *, namespace: str, name: str, dry_run: bool = False
+) -> Call[Object]:
+    """Replace an object in Kubernetes' wire format; its resourceVersion is compared."""
+    parameters = {"dryRun": "All" if dry_run else None}
+    return Call("PUT", _wire_path(address, plural, namespace, name), _json, parameters, body=content, is_wire=True)
+
+
+def watch_objects(address: str, plural: str, *, namespace: str = "", **parameters: Any) -> Call[str]:
+    """The changes of objects in Kubernetes' wire format, an event on each line, from `resourceVersion` on."""
+    asked = {"watch": True, "allowWatchBookmarks": True, **parameters}
+    return Call("GET", _wire_path(address, plural, namespace), lambda found: found.text, asked, is_wire=True)
+
+
+def _wire_path(address: str, plural: str, namespace: str = "", name: str = "") -> str:
+    within = ("namespaces", namespace) if namespace else ()
+    return f"{address}/{path(*within, plural, name).rstrip('/')}"
 
 
 def token(username: str, password: str) -> Call[Object]:

@@ -14,7 +14,7 @@ from kueueweb_client import calls
 from kueueweb_client.calls import Call, answer
 from kueueweb_client.errors import ApiError, ClientError, Unreachable
 from kueueweb_client.types import ApplyResult, Event, Key, Object, Workload, WorkloadDetail
-from kueueweb_client.waiting import PAUSE_SECONDS, Goal, Wait, Watch
+from kueueweb_client.waiting import PAUSE_SECONDS, Goal, ObjectWatch, Wait, Watch
 
 T = TypeVar("T")
 
@@ -67,6 +67,7 @@ class Client:
         timeout_seconds: float = 30,
         verify: bool | str = True,
     ) -> None:
+        self.url = url
         self.cluster = cluster
         self._http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout_seconds, verify=verify)
 
@@ -96,9 +97,41 @@ class Client:
 
     def rows(self, *names: str, **filters: Any) -> Iterator[Any]:
         """Every row of a list (`workloads`, `cluster-queues`, `nodes` ...), page after page."""
+        for page in self.pages(*names, **filters):
+            yield from page
+
+    def pages(self, *names: str, **filters: Any) -> Iterator[list[Any]]:
+        """The pages of a list, each as it is read; `limit` is the size of a page."""
         pages = _Pages(*names, **filters)
         while pages.more:
-            yield from pages.take(self.send(pages.call()))
+            yield pages.take(self.send(pages.call()))
+
+    def object_pages(self, address: str, plural: str, **selection: Any) -> Iterator[Object]:
+        """The pages of a list in Kubernetes' wire format, each as it is read; `limit` is the size of a page.
+
+        `address` is as in apis/kueue.x-k8s.io/v1beta2, the selection namespace, labelSelector and fieldSelector.
+        """
+        following = ""
+        while True:
+            asked: dict[str, Any] = {**selection, "continue": following or None}
+            page = self.send(calls.objects(address, plural, **asked))
+            yield page
+            following = page["metadata"].get("continue", "")
+            if not following:
+                return
+
+    def watch_objects(self, address: str, plural: str, version: str, **selection: Any) -> Iterator[tuple[str, Object]]:
+        """The changes of a list in Kubernetes' wire format since a version of it: ADDED, MODIFIED or DELETED, and the
+        object. Raises `ApiError` with status 410 when the version is too old: list again.
+        """
+        watch = ObjectWatch(address, plural, version, selection)
+        while True:
+            try:
+                for line in self._lines(watch.call(), _SILENCE_SECONDS):
+                    if event := watch.take(line):
+                        yield event
+            except ClientError as error:
+                time.sleep(watch.pause(error))
 
     def workloads(self, **filters: Any) -> Iterator[Workload]:
         """Workloads; the filters are the server's: namespace, status, cluster_queue, search ..."""

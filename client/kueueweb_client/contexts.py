@@ -11,9 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from kueueweb_client.errors import ClientError
+from kueueweb_client.errors import ClientError, NotLoggedIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,8 @@ def config_file() -> Path:
 
 def load() -> Contexts:
     """The contexts of the file. Raises `ClientError` for a file that is not one of ours."""
+    import yaml
+
     file = config_file()
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
@@ -74,6 +74,8 @@ def load() -> Contexts:
 
 def save(contexts: Contexts) -> None:
     """Write the file; it is its owner's alone from its first byte, and never half written."""
+    import yaml
+
     file = config_file()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     written: dict[str, Any] = {
@@ -105,5 +107,5 @@ def current(name: str = "") -> Context:
     }
     found = replace(found, **values)
     if not found.url:
-        raise ClientError("No server is known. Log in: kueueweb login URL, or set KUEUEWEB_URL and KUEUEWEB_TOKEN.")
+        raise NotLoggedIn("No server is known. Log in: kueueweb login URL, or set KUEUEWEB_URL and KUEUEWEB_TOKEN.")
     return found

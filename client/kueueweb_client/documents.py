@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
-import yaml
 
+@cache
+def _dumper() -> type[Any]:
+    import yaml  # as late as possible: commands without YAML begin faster
 
-class _Plain(yaml.SafeDumper):
-    """Writes a value that occurs twice out twice."""
+    class Plain(yaml.SafeDumper):
+        """Writes a value that occurs twice out twice."""
 
-    def ignore_aliases(self, data: Any) -> bool:
-        """Yes, of everything."""
-        return True
+        def ignore_aliases(self, data: Any) -> bool:
+            """Yes, of everything."""
+            return True
+
+    return Plain
 
 
 def to_yaml(*documents: Any, sort_keys: bool = False) -> str:
     """The documents as one text."""
-    return yaml.dump_all(list(_plain(documents)), Dumper=_Plain, sort_keys=sort_keys, allow_unicode=True)
+    import yaml
+
+    dumped: str = yaml.dump_all(
+        list(_plain(documents)), Dumper=_dumper(), sort_keys=sort_keys, allow_unicode=True, width=2**16
+    )
+    return dumped
 
 
 def _plain(documents: Iterable[Any]) -> Iterable[Any]:

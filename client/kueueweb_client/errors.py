@@ -14,6 +14,14 @@ class Unreachable(ClientError):
     """The server did not answer."""
 
 
+class NotLoggedIn(ClientError):
+    """No server is known, or no token for it."""
+
+
+class ClosedOutput(ClientError):
+    """The reader of the output has closed it."""
+
+
 class Timeout(ClientError):
     """The awaited state was not reached in time."""
 
@@ -26,7 +34,8 @@ class ApiError(ClientError):
     """The server refused a request.
 
     `status` is the HTTP status, `reason` the server's stable word for the cause, `errors` the located mistakes
-    ({document, path, value, rule, remedy, reason}), `retry_after_seconds` what a 429 asks for.
+    ({document, path, value, rule, remedy, reason}), `retry_after_seconds` the pause that a 429 asks for, `current` the
+    present state that a 412 or a 428 shows.
     """
 
     def __init__(
@@ -36,6 +45,7 @@ class ApiError(ClientError):
         message: str,
         errors: Sequence[Mapping[str, Any]] = (),
         retry_after_seconds: int | None = None,
+        current: Any = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -43,6 +53,7 @@ class ApiError(ClientError):
         self.message = message
         self.errors = list(errors)
         self.retry_after_seconds = retry_after_seconds
+        self.current = current
 
     def __str__(self) -> str:
         lines = [f"{self.reason}: {self.message}"]

@@ -2,85 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
+from enum import StrEnum
+from typing import Final
 
-Row = Mapping[str, Any]
-Column = tuple[str, Callable[[Row], str]]
+from kueueweb_client import cells
+from kueueweb_client.cells import Column, age, at, field, share
 
-
-def _get(key: str) -> Callable[[Row], str]:
-    return lambda row: _shown(row.get(key))
-
-
-def _shown(value: Any) -> str:
-    if value is None or value == "":
-        return "-"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+_KUEUE: Final = "apis/kueue.x-k8s.io/v1beta2"
+_BATCH: Final = "apis/batch/v1"
+_CORE: Final = "api/v1"
 
 
-def age(text: str | None, now: datetime | None = None) -> str:
-    """How long ago a time of RFC 3339 was, in one unit: 45s, 12m, 3h, 8d."""
-    if not text:
-        return "-"
-    seconds = int(((now or datetime.now(UTC)) - datetime.fromisoformat(text)).total_seconds())
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{max(seconds, 0)}s"
+class Source(StrEnum):
+    """Where the objects of a kind come from."""
 
-
-def _requests(row: Row) -> str:
-    pods = sum(pod_set["count"] for pod_set in row["pod_sets"])
-    total: dict[str, list[str]] = {}
-    for pod_set in row["pod_sets"]:
-        for resource, amount in pod_set["requests"].items():
-            total.setdefault(resource.rpartition("/")[2], []).append(f"{pod_set['count']}x{amount}")
-    return f"{pods} pods: " + ", ".join(f"{name} {'+'.join(amounts)}" for name, amounts in sorted(total.items()))
-
-
-def _conditions(row: Row) -> str:
-    return ",".join(found["type"] for found in row.get("conditions") or () if found["status"] == "True") or "-"
-
-
-def _quota(row: Row) -> str:
-    cells = [
-        f"{flavors['name']}:{quota['name']}={quota['nominal_quota']}"
-        for group in row.get("resource_groups") or ()
-        for flavors in group.get("flavors") or ()
-        for quota in flavors.get("resources") or ()
-    ]
-    return ";".join(cells) or "-"
-
-
-def _share(used: str, total: str) -> Callable[[Row], str]:
-    return lambda row: f"{row[used]}/{row[total]}"
-
-
-def _ready(row: Row) -> str:
-    words = ["Ready" if row["ready"] else "NotReady"]
-    words += [
-        word
-        for key, word in (("unschedulable", "SchedulingDisabled"), ("cordoned", "Cordoned"), ("draining", "Draining"))
-        if row[key]
-    ]
-    return ",".join(words)
-
-
-def _node_share(used: str, total: str) -> Callable[[Row], str]:
-    return lambda row: f"{row['device_totals'][used]}/{row['device_totals'][total]}"
-
-
-_AGE: Final[Column] = ("AGE", lambda row: age(row["created_at"]))
-_NAME: Final[Column] = ("NAME", _get("name"))
-_NAMESPACE: Final[Column] = ("NAMESPACE", _get("namespace"))
+    WIRE = "wire"
+    """Kubernetes' wire format: pages, selectors and watches by the server."""
+    MANIFESTS = "manifests"
+    """`manifests/{kind}/` of REST, whole."""
+    ROWS = "rows"
+    """REST's rows: the kind has no manifest."""
 
 
 @dataclass(frozen=True)
 class Noun:
-    """A kind: its name in Kubernetes, its address, its words, its columns and what `-o wide` adds."""
+    """A kind: its name in Kubernetes, its list in REST ("" for none), its words, its columns and what `-o wide` adds.
+
+    `address` is that of its group in Kubernetes' wire format; empty if it is not served there. `of_rows` says that the
+    columns read REST's rows and not manifests.
+    """
 
     kind: str
     path: str
@@ -88,130 +39,210 @@ class Noun:
     columns: tuple[Column, ...]
     wide: tuple[Column, ...] = ()
     namespaced: bool = False
+    address: str = ""
+    of_rows: bool = False
+    source: Source = Source.WIRE
 
     @property
-    def filters_namespace(self) -> bool:
-        """Whether the server can list one namespace."""
-        return self.path in ("workloads", "local-queues")
+    def plural(self) -> str:
+        """The plural in Kubernetes' addresses."""
+        return self.words[0]
 
+
+_NAME: Final[Column] = ("NAME", at("metadata.name"))
+_AGE: Final[Column] = ("AGE", lambda item: age(cells.find(item, "metadata.creationTimestamp")))
+_ROW_NAME: Final[Column] = ("NAME", field("name"))
+_ROW_AGE: Final[Column] = ("AGE", lambda row: age(row["created_at"]))
+_QUEUE: Final[Column] = ("QUEUE", cells.queue_label)
+
+
+def _served(kind: str, path: str, words: tuple[str, ...], *columns: Column, wide: tuple[Column, ...] = ()) -> Noun:
+    return Noun(kind, path, words, (_NAME, *columns, _AGE), wide, address=_KUEUE)
+
+
+def _read(kind: str, path: str, words: tuple[str, ...], *columns: Column, namespaced: bool = False) -> Noun:
+    shown = (_NAME, *columns, _AGE)
+    return Noun(kind, path, words, shown, namespaced=namespaced, source=Source.MANIFESTS)
+
+
+def _job(kind: str, *short_names: str) -> Noun:
+    plural = f"{kind.lower()}s"
+    return _read(kind, "", (plural, kind.lower(), *short_names), _QUEUE, namespaced=True)
+
+
+WORKLOADS: Final = Noun(
+    "Workload",
+    "workloads",
+    ("workloads", "workload", "wl", "kwl", "kueueworkload", "kueueworkloads"),
+    (
+        _ROW_NAME,
+        ("QUEUE", field("queue_name")),
+        ("CLUSTERQUEUE", field("cluster_queue")),
+        ("STATUS", field("status")),
+        ("POSITION", lambda row: cells.shown(row.get("position") or None)),
+        ("PRIORITY", field("priority")),
+        ("REASON", field("reason")),
+        _ROW_AGE,
+    ),
+    (("REQUESTS", cells.requests), ("USER", field("submitted_by")), ("MESSAGE", field("message"))),
+    namespaced=True,
+    address=_KUEUE,
+    of_rows=True,
+)
+JOBS: Final = Noun(
+    "Job",
+    "",
+    ("jobs", "job"),
+    (_NAME, _QUEUE, ("STATUS", cells.job_status), ("COMPLETIONS", cells.completions), _AGE),
+    namespaced=True,
+    address=_BATCH,
+)
+LOCAL_QUEUES: Final = Noun(
+    "LocalQueue",
+    "local-queues",
+    ("localqueues", "localqueue", "lq", "queue", "queues", "local-queues"),
+    (
+        _NAME,
+        ("CLUSTERQUEUE", at("spec.clusterQueue")),
+        ("PENDING", at("status.pendingWorkloads", "0")),
+        ("RESERVING", at("status.reservingWorkloads", "0")),
+        ("ADMITTED", at("status.admittedWorkloads", "0")),
+        _AGE,
+    ),
+    (("STOP", at("spec.stopPolicy", "None")), ("CONDITIONS", cells.conditions)),
+    namespaced=True,
+    address=_KUEUE,
+)
+CLUSTER_QUEUES: Final = _served(
+    "ClusterQueue",
+    "cluster-queues",
+    ("clusterqueues", "clusterqueue", "cq", "cluster-queues"),
+    ("COHORT", at("spec.cohortName")),
+    ("STRATEGY", at("spec.queueingStrategy")),
+    ("PENDING", at("status.pendingWorkloads", "0")),
+    ("RESERVING", at("status.reservingWorkloads", "0")),
+    ("ADMITTED", at("status.admittedWorkloads", "0")),
+    ("STOP", at("spec.stopPolicy", "None")),
+    wide=(("QUOTA", cells.quota), ("CONDITIONS", cells.conditions)),
+)
+NODES: Final = Noun(
+    "Node",
+    "nodes",
+    ("nodes", "node", "no"),
+    (
+        _ROW_NAME,
+        ("STATUS", cells.node_status),
+        ("DEVICES", lambda row: cells.shown(row["device_totals"]["devices"])),
+        ("SLOTS", share("used_slots", "slots", "device_totals")),
+        ("MEMORY-MIB", share("used_memory_mib", "memory_mib", "device_totals")),
+        ("CORES-%", share("used_cores_percent", "cores_percent", "device_totals")),
+    ),
+    (
+        ("CPU", lambda row: cells.shown(row["allocatable"].get("cpu"))),
+        ("MEMORY", lambda row: cells.shown(row["allocatable"].get("memory"))),
+    ),
+    of_rows=True,
+    source=Source.MANIFESTS,
+)
+DEVICES: Final = Noun(
+    "Device",
+    "devices",
+    ("devices", "device", "gpu", "gpus"),
+    (
+        ("UUID", field("uuid")),
+        ("NODE", field("node")),
+        ("TYPE", field("type")),
+        ("SLOTS", share("used_slots", "slots")),
+        ("MEMORY-MIB", share("used_memory_mib", "memory_mib")),
+        ("CORES-%", share("used_cores_percent", "cores_percent")),
+        ("HEALTHY", field("healthy")),
+    ),
+    (("VENDOR", field("vendor")), ("MODE", field("mode")), ("NUMA", field("numa"))),
+    of_rows=True,
+    source=Source.ROWS,
+)
+PODS: Final = Noun(
+    "Pod",
+    "pods",
+    ("pods", "pod", "po"),
+    (
+        _ROW_NAME,
+        ("WORKLOAD", field("workload")),
+        ("READY", field("ready")),
+        ("STATUS", lambda row: "Terminating" if row["terminating"] else cells.shown(row["reason"] or row["phase"])),
+        ("RESTARTS", field("restarts")),
+        ("NODE", field("node")),
+        ("AGE", lambda row: age(row["started_at"])),
+    ),
+    (("PODSET", field("pod_set")), ("MESSAGE", field("message"))),
+    namespaced=True,
+    of_rows=True,
+    source=Source.ROWS,
+)
+EVENTS: Final = Noun(
+    "Event",
+    "events",
+    ("events", "event", "ev"),
+    (
+        ("LAST SEEN", lambda row: age(row["at"])),
+        ("TYPE", field("type")),
+        ("REASON", field("reason")),
+        ("OBJECT", field("object")),
+        ("MESSAGE", field("message")),
+    ),
+    (("BY", field("actor")),),
+    namespaced=True,
+    of_rows=True,
+    source=Source.ROWS,
+)
+_VALUE: Final[Column] = ("VALUE", at("value"))
 
 NOUNS: Final = (
-    Noun(
-        "Workload",
-        "workloads",
-        ("wl", "workload", "workloads"),
-        (
-            _NAME,
-            ("QUEUE", _get("queue_name")),
-            ("CLUSTERQUEUE", _get("cluster_queue")),
-            ("STATUS", _get("status")),
-            ("POSITION", lambda row: _shown(row.get("position") or None)),
-            ("PRIORITY", _get("priority")),
-            ("REASON", _get("reason")),
-            _AGE,
-        ),
-        (("REQUESTS", _requests), ("USER", _get("submitted_by")), ("MESSAGE", _get("message"))),
-        namespaced=True,
+    WORKLOADS,
+    CLUSTER_QUEUES,
+    LOCAL_QUEUES,
+    _served(
+        "Cohort", "cohorts", ("cohorts", "cohort", "co"), ("PARENT", at("spec.parentName")),
+        ("WEIGHT", at("spec.fairSharing.weight", "1")), wide=(("QUOTA", cells.quota),),
     ),
-    Noun(
-        "ClusterQueue",
-        "cluster-queues",
-        ("cq", "clusterqueue", "clusterqueues", "cluster-queues"),
-        (
-            _NAME,
-            ("COHORT", _get("cohort")),
-            ("STRATEGY", _get("queueing_strategy")),
-            ("PENDING", _get("pending")),
-            ("RESERVING", _get("reserving")),
-            ("ADMITTED", _get("admitted")),
-            ("STOP", _get("stop_policy")),
-            _AGE,
-        ),
-        (("QUOTA", _quota), ("CONDITIONS", _conditions)),
+    _served(
+        "ResourceFlavor", "resource-flavors",
+        ("resourceflavors", "resourceflavor", "rf", "flavor", "flavors", "resource-flavors"),
+        ("NODELABELS", cells.node_labels), ("TOPOLOGY", at("spec.topologyName")),
     ),
-    Noun(
-        "LocalQueue",
-        "local-queues",
-        ("lq", "queue", "queues", "localqueue", "localqueues", "local-queues"),
-        (
-            _NAME,
-            ("CLUSTERQUEUE", _get("cluster_queue")),
-            ("PENDING", _get("pending")),
-            ("RESERVING", _get("reserving")),
-            ("ADMITTED", _get("admitted")),
-            _AGE,
-        ),
-        (("STOP", _get("stop_policy")), ("CONDITIONS", _conditions)),
-        namespaced=True,
-    ),
-    Noun(
-        "Cohort",
-        "cohorts",
-        ("co", "cohort", "cohorts"),
-        (_NAME, ("PARENT", _get("parent")), ("WEIGHT", _get("fair_weight")), _AGE),
-        (("QUOTA", _quota),),
-    ),
-    Noun(
-        "ResourceFlavor",
-        "resource-flavors",
-        ("rf", "flavor", "flavors", "resourceflavor", "resourceflavors", "resource-flavors"),
-        (
-            _NAME,
-            ("NODELABELS", lambda row: ",".join(f"{key}={value}" for key, value in row["node_labels"].items()) or "-"),
-            ("TOPOLOGY", _get("topology")),
-            _AGE,
-        ),
-    ),
-    Noun(
-        "Node",
-        "nodes",
-        ("no", "node", "nodes"),
-        (
-            _NAME,
-            ("STATUS", _ready),
-            ("DEVICES", lambda row: _shown(row["device_totals"]["devices"])),
-            ("SLOTS", _node_share("used_slots", "slots")),
-            ("MEMORY-MIB", _node_share("used_memory_mib", "memory_mib")),
-            ("CORES-%", _node_share("used_cores_percent", "cores_percent")),
-        ),
-        (
-            ("CPU", lambda row: _shown(row["allocatable"].get("cpu"))),
-            ("MEMORY", lambda row: _shown(row["allocatable"].get("memory"))),
-        ),
-    ),
-    Noun(
-        "Device",
-        "devices",
-        ("gpu", "gpus", "device", "devices"),
-        (
-            ("UUID", _get("uuid")),
-            ("NODE", _get("node")),
-            ("TYPE", _get("type")),
-            ("SLOTS", _share("used_slots", "slots")),
-            ("MEMORY-MIB", _share("used_memory_mib", "memory_mib")),
-            ("CORES-%", _share("used_cores_percent", "cores_percent")),
-            ("HEALTHY", _get("healthy")),
-        ),
-        (("VENDOR", _get("vendor")), ("MODE", _get("mode")), ("NUMA", _get("numa"))),
-    ),
-    Noun("Topology", "topologies", ("topology", "topologies"), (_NAME, _AGE)),
-    Noun("AdmissionCheck", "admission-checks", ("ac", "admissioncheck", "admissionchecks"), (_NAME, _AGE)),
-    Noun(
-        "WorkloadPriorityClass",
-        "workload-priority-classes",
-        ("wpc", "workloadpriorityclass", "workloadpriorityclasses"),
-        (_NAME, ("VALUE", _get("value")), _AGE),
-    ),
-    Noun(
-        "PriorityClass",
-        "priority-classes",
-        ("pc", "priorityclass", "priorityclasses"),
-        (_NAME, ("VALUE", _get("value")), _AGE),
-    ),
-    Noun("Namespace", "namespaces", ("ns", "namespace", "namespaces"), (_NAME, _AGE)),
-    Noun("Cluster", "clusters", ("cluster", "clusters"), (_NAME, ("MODE", _get("mode")))),
-)
+    NODES,
+    DEVICES,
+    _served("Topology", "topologies", ("topologies", "topology", "topo")),
+    _served("AdmissionCheck", "admission-checks", ("admissionchecks", "admissioncheck", "ac")),
+    _served("WorkloadPriorityClass", "workload-priority-classes",
+            ("workloadpriorityclasses", "workloadpriorityclass", "wpc"), _VALUE),
+    _served("MultiKueueCluster", "multikueue-clusters", ("multikueueclusters", "multikueuecluster", "mkc")),
+    _served("MultiKueueConfig", "multikueue-configs", ("multikueueconfigs", "multikueueconfig", "mkconf")),
+    _served("ProvisioningRequestConfig", "provisioning-request-configs",
+            ("provisioningrequestconfigs", "provisioningrequestconfig", "prc")),
+    _read("PriorityClass", "priority-classes", ("priorityclasses", "priorityclass", "pc"), _VALUE),
+    _read("RuntimeClass", "runtime-classes", ("runtimeclasses", "runtimeclass")),
+    _read("ResourceQuota", "resource-quotas", ("resourcequotas", "resourcequota", "quota"), namespaced=True),
+    _read("LimitRange", "limit-ranges", ("limitranges", "limitrange", "limits"), namespaced=True),
+    _read("RoleBinding", "role-bindings", ("rolebindings", "rolebinding", "rb"),
+          ("ROLE", at("spec.role")), ("USER", at("spec.user")), ("GROUP", at("spec.group"))),
+    _read("ConfigMap", "", ("configmaps", "configmap", "cm"), namespaced=True),
+    _read("Configuration", "", ("configurations", "configuration")),
+    Noun("Namespace", "namespaces", ("namespaces", "namespace", "ns"), (_NAME, _AGE), address=_CORE),
+    Noun("Cluster", "clusters", ("clusters", "cluster"), (_ROW_NAME, ("MODE", field("mode"))), of_rows=True,
+         source=Source.ROWS),
+    JOBS,
+    PODS,
+    EVENTS,
+    *(_job(kind) for kind in (
+        "AppWrapper", "JAXJob", "JobSet", "MPIJob", "PaddleJob", "PyTorchJob", "RayCluster", "RayJob", "RayService",
+        "SparkApplication", "TFJob", "TrainJob", "XGBoostJob",
+    )),
+    _job("CronJob", "cj"), _job("Deployment", "deploy"), _job("LeaderWorkerSet", "lws"), _job("StatefulSet", "sts"),
+)  # fmt: skip
 _BY_WORD: Final = {word: noun for noun in NOUNS for word in noun.words}
+ALL: Final = (LOCAL_QUEUES, JOBS, WORKLOADS)
+"""The kinds of `get all`: those of a tenant's work."""
 
 
 def noun_named(word: str) -> Noun | None:
@@ -221,5 +252,6 @@ def noun_named(word: str) -> Noun | None:
 
 def columns(noun: Noun, *, all_namespaces: bool, wide: bool) -> tuple[Column, ...]:
     """The columns of a table."""
-    first: tuple[Column, ...] = (_NAMESPACE,) if noun.namespaced and all_namespaces else ()
+    namespace: Column = ("NAMESPACE", field("namespace") if noun.of_rows else at("metadata.namespace"))
+    first = (namespace,) if noun.namespaced and all_namespaces else ()
     return (*first, *noun.columns, *(noun.wide if wide else ()))

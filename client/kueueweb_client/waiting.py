@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from kueueweb_client import calls
 from kueueweb_client.calls import Call
 from kueueweb_client.errors import ApiError, ClientError, Failed, Timeout, Unreachable
-from kueueweb_client.types import WorkloadDetail
+from kueueweb_client.types import Object, WorkloadDetail
 
 Goal = Literal["admitted", "finished", "deleted"]
 
@@ -145,4 +145,33 @@ class Watch:
         if isinstance(error, ApiError) and error.status == _NOT_FOUND and self._version:
             self.has_ended = True
             return 0
+        return self._reconnects.pause(error)
+
+
+class ObjectWatch:
+    """One watch of a list in Kubernetes' wire format, over as many connections as it takes."""
+
+    def __init__(self, address: str, plural: str, version: str, selection: Mapping[str, Any]) -> None:
+        self._address = address
+        self._plural = plural
+        self._version = version
+        self._selection = selection
+        self._reconnects = _Reconnects()
+
+    def call(self) -> Call[str]:
+        """Return the next call."""
+        return calls.watch_objects(self._address, self._plural, resourceVersion=self._version, **self._selection)
+
+    def take(self, line: str) -> tuple[str, Object] | None:
+        """The type and the object of an event. Raises `ApiError` where the server shows no more."""
+        self._reconnects.answered()
+        event = json.loads(line)
+        kind, found = event["type"], event["object"]
+        if kind == "ERROR":
+            raise ApiError(found.get("code", 0), found.get("reason", ""), found.get("message", ""))
+        self._version = found["metadata"]["resourceVersion"]
+        return None if kind == "BOOKMARK" else (kind, found)
+
+    def pause(self, error: ClientError) -> float:
+        """Seconds until the next try. Raises the error if another try is no use."""
         return self._reconnects.pause(error)

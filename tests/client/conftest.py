@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +66,23 @@ def run(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         return Ran(result.exit_code, result.output)
 
     yield run_command
-    options.context = options.cluster = ""
+    options.context = options.cluster = options.namespace = ""
+
+
+CLIENT = Path(__file__).resolve().parents[2] / "client"
+
+
+def start(tmp_path: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
+    """The command as a process of its own, with the configuration file of `run`."""
+    given = {"PYTHONPATH": str(CLIENT), "KUEUEWEB_CONFIG": str(tmp_path / "config.yaml"), **environment}
+    return subprocess.Popen(
+        [sys.executable, "-m", "kueueweb_client.cli.app", *words],
+        env={**os.environ, **given},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kueueweb_client.cli.session import Namespace, Output, OutputOption, client, out, say, write_table
+from kueueweb_client.cli.session import Namespace, Output, OutputOption, client, say, write_table
 from kueueweb_client.documents import to_yaml
 
 _DEFAULT_LIMIT: Final = 50
@@ -35,7 +35,7 @@ def _audit(
         found = asked.rows("audit", **{key: value for key, value in given.items() if value})
         rows = list(islice(found, limit))
     if output is Output.JSON:
-        out.print_json(json.dumps(rows))
+        say(json.dumps(rows, indent=2, ensure_ascii=False))
     elif output is Output.YAML:
         say(to_yaml(rows).rstrip())
     else:

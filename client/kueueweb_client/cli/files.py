@@ -6,18 +6,19 @@ import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-import yaml
 
 from kueueweb_client import calls
-from kueueweb_client.cli.session import Namespace, client, namespace_of, noun_of, out, say, warn
-from kueueweb_client.client import Client
+from kueueweb_client.cli.session import Namespace, client, namespace_of, noun_of, say, warn
 from kueueweb_client.documents import to_yaml
 from kueueweb_client.errors import ApiError, ClientError
 from kueueweb_client.nouns import noun_named
 from kueueweb_client.types import ApplyResult
+
+if TYPE_CHECKING:
+    from kueueweb_client.client import Client
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _NOT_FOUND: Final = 404
@@ -46,6 +47,8 @@ def texts(names: list[str]) -> Iterator[tuple[str, str]]:
 
 def documents(names: list[str]) -> list[Mapping[str, Any]]:
     """All objects of the files, those of a List one by one. Raises `ClientError` for what is not YAML."""
+    import yaml
+
     found: list[Mapping[str, Any]] = []
     for source, text in texts(names):
         try:
@@ -131,7 +134,7 @@ def _diff(filename: Files, namespace: Namespace = "") -> None:
                 _lines(live), _lines(wanted.get(key)), f"live/{name}", f"files/{name}", lineterm=""
             )
             for line in lines:
-                out.print(line, markup=False, style={"+": "green", "-": "red"}.get(line[:1], ""))
+                typer.secho(line, fg={"+": "green", "-": "red"}.get(line[:1]))
     if differs:
         raise typer.Exit(1)
 
@@ -143,7 +146,7 @@ def _identity(document: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _live(asked: Client, kind: str, namespace: str, name: str) -> Any:
     try:
-        return yaml.safe_load(asked.send(calls.manifests(kind.lower(), namespace, name)))
+        return asked.send(calls.manifest_objects(kind.lower(), *filter(None, (namespace, name))))
     except ApiError as error:
         if error.status == _NOT_FOUND:
             return None

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 import time
-import webbrowser
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import typer
 
-from kueueweb_client import calls
+from kueueweb_client import __version__, calls
 from kueueweb_client.cli.session import client, context, say, write_table
-from kueueweb_client.client import Client
 from kueueweb_client.contexts import Context, load, save
 from kueueweb_client.errors import ApiError, ClientError
+
+if TYPE_CHECKING:
+    from kueueweb_client.client import Client
 
 _SLOWER_SECONDS: Final = 5
 """By what each `slow_down` makes the pauses longer (RFC 8628, section 3.5)."""
@@ -47,11 +45,16 @@ def _login(
     ca_file: Annotated[str, typer.Option("--certificate-authority", help="A file of certificates to trust.")] = "",
 ) -> None:
     """Log in to a server, in a browser unless a name or a token is given, and use it from now on."""
+    from kueueweb_client.client import Client
+
     if urlsplit(url).scheme not in ("http", "https"):
         raise typer.BadParameter(f'"{url}" is not an address like https://kueueweb.example.org', param_hint="URL")
     url = url.rstrip("/")
     with Client(url, token, cluster=cluster, verify=ca_file or True) as asked:
         if not token and not username and not password_stdin:
+            import getpass
+            import socket
+
             wish = {"name": f"{getpass.getuser()}@{socket.gethostname()}"[:100], "scope": scope, "days": days}
             token = _token_from_page(asked, wish, open_browser)
         elif not token:
@@ -75,6 +78,8 @@ def _token_from_page(asked: Client, wish: Mapping[str, Any], open_browser: bool)
     page = codes["verification_uri_complete"]
     say(f"Confirm the code {codes['user_code']} at {page}")
     if open_browser:
+        import webbrowser
+
         webbrowser.open(page)
     interval = codes["interval"]
     while True:
@@ -205,10 +210,7 @@ def set_namespace(namespace: str) -> None:
 
 def _version() -> None:
     """Write the client's version."""
-    try:
-        say(f"kueueweb client {version('kueueweb-client')}")
-    except PackageNotFoundError:
-        say("kueueweb client (not installed)")
+    say(f"kueueweb client {__version__}")
 
 
 def register(app: typer.Typer) -> None:

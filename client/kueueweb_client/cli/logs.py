@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kueueweb_client.cli.session import Namespace, client, namespace_of, out
-from kueueweb_client.client import Client
+from kueueweb_client.cli.session import Namespace, client, namespace_of, say, write_now
 from kueueweb_client.errors import ApiError, ClientError
+
+if TYPE_CHECKING:
+    from kueueweb_client.client import Client
 
 _NOT_FOUND = 404
 
@@ -41,7 +43,9 @@ def _logs(
                 else asked.log(where, workload, each, **wanted)
             )
             for line in lines:
-                out.print(f"[{each}] {line}" if len(pods) > 1 else line, markup=False)
+                say(f"[{each}] {line}" if len(pods) > 1 else line)
+                if follow:
+                    write_now("")
 
 
 def _workload(asked: Client, namespace: str, name: str) -> str:

@@ -1,122 +1,189 @@
-"""get, describe, top."""
+"""get, describe, top, overview, api-resources."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueueweb_client import calls
+from kueueweb_client.cells import Row, age, is_active
+from kueueweb_client.cli import completion
+from kueueweb_client.cli.printing import Format, Printer, name_of, printer, read_format
+from kueueweb_client.cli.reading import STATUSES, Reader, Selection, changes, check_filters
 from kueueweb_client.cli.session import (
     AllNamespaces,
     Namespace,
     Output,
     OutputOption,
     client,
+    names_of,
     namespace_of,
     noun_of,
-    out,
     say,
+    warn,
     write_rows,
     write_table,
 )
-from kueueweb_client.client import Client
-from kueueweb_client.nouns import Noun, age
+from kueueweb_client.errors import ApiError, ClientError
+from kueueweb_client.nouns import ALL, CLUSTER_QUEUES, EVENTS, LOCAL_QUEUES, NOUNS, PODS, WORKLOADS, Noun, Source
 
-_WATCH_SECONDS: Final = 2.0
+if TYPE_CHECKING:
+    from kueueweb_client.client import Client
+
+_NOT_FOUND: Final = 404
+Target = tuple[Noun, Sequence[str]]
+"""A kind, and the names of the objects that are wanted; none: all."""
 
 
 def _get(
-    kind: Annotated[
-        str, typer.Argument(help="workload, clusterqueue, localqueue, cohort, resourceflavor, node, device ...")
+    kinds: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KIND[,KIND...] [NAME...] | KIND/NAME...",
+            help="Kinds by commas, and names; or `all`: queues, jobs and workloads.",
+            autocompletion=completion.kinds_and_names,
+        ),
     ],
-    name: Annotated[str, typer.Argument(help="One object; without it, all.")] = "",
     namespace: Namespace = "",
     all_namespaces: AllNamespaces = False,
-    output: OutputOption = Output.TABLE,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="table, wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,..."
+        ),
+    ] = "table",
     selector: Annotated[
-        str, typer.Option("--selector", "-l", help="key=value,...: only objects with these labels.")
+        str, typer.Option("--selector", "-l", help="key, !key, key=value, key!=value or key in (a,b), by commas.")
     ] = "",
-    status: Annotated[str, typer.Option(help="Workloads in these states, separated by commas.")] = "",
+    field_selector: Annotated[
+        str, typer.Option("--field-selector", help="field=value or field!=value, by commas.")
+    ] = "",
+    status: Annotated[str, typer.Option(help=f"Workloads in these states, by commas: {', '.join(STATUSES)}.")] = "",
     clusterqueue: Annotated[
         str, typer.Option("--clusterqueue", "-c", help="Workloads or LocalQueues of this ClusterQueue.")
     ] = "",
     localqueue: Annotated[str, typer.Option("--localqueue", "-q", help="Workloads of this LocalQueue.")] = "",
+    user: Annotated[str, typer.Option("--user", "-u", help="Workloads that this user submitted.")] = "",
+    active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Queues that admit, or that do not.")
+    ] = None,
+    of: Annotated[
+        str, typer.Option("--for", help="Pods or events of workload/NAME or job/NAME, or pods of node/NAME.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=0, help="At most so many objects of each kind (0: all).")] = 0,
+    chunk_size: Annotated[int, typer.Option(min=0, help="Objects that one request asks for (0: all).")] = 500,
+    sort_by: Annotated[str, typer.Option(help="A field, as in .metadata.creationTimestamp.")] = "",
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Without the titles of columns.")] = False,
+    show_labels: Annotated[bool, typer.Option("--show-labels", help="With a column of the labels.")] = False,
+    ignore_not_found: Annotated[
+        bool, typer.Option("--ignore-not-found", help="An object that does not exist is no error.")
+    ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Write rows again as they change, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Write objects again as they change, until Ctrl-C.")
     ] = False,
 ) -> None:
-    """List objects, or one of them. -o yaml of one object is its manifest, which applies again unchanged."""
-    noun = noun_of(kind)
-    wanted = _labels(selector)
-    filters = {"status": status or None, "cluster_queue": clusterqueue or None, "local_queue": localqueue or None}
+    """List objects, page after page, or some by their names. -o yaml is manifests, which apply again unchanged."""
+    form, argument = read_format(output)
+    targets = _targets(kinds)
+    form_of_all = Format(
+        form, argument, with_headers=not no_headers, with_labels=show_labels, with_namespace=all_namespaces
+    )
+    given = {
+        "status": _statuses(status),
+        "cluster_queue": clusterqueue,
+        "local_queue": localqueue,
+        "submitted_by": user,
+    }
+    filters = {key: value for key, value in given.items() if value}
+    for noun, _ in targets:
+        check_filters(noun, filters, of)
+    single = watch or (len(targets) == 1 and len(targets[0][1]) == 1)
+    shown = printer(form_of_all, single=single, prefixed=len(targets) > 1)
+    wanted = Selection(
+        labels=selector, fields=field_selector, filters=filters, of=of, sort_by=sort_by, chunk=chunk_size, limit=limit
+    )
     with client() as asked:
-        if name and output is Output.YAML:
-            say(asked.send(calls.manifests(noun.kind.lower(), *_names(noun, name, namespace))).rstrip())
-            return
-        if name and watch and noun.path == "workloads":
-            for state in asked.watch(*_names(noun, name, namespace)):
-                if _has(state, wanted):
-                    write_rows(noun, [state], output, all_namespaces=all_namespaces)
-            return
-        seen: dict[str, str] = {}
-        while True:
-            rows = [row for row in _rows(asked, noun, name, namespace, all_namespaces, filters) if _has(row, wanted)]
-            changed = [row for row in rows if seen.get(_key(row)) != _said(row)]
-            if changed or not seen:
-                write_rows(noun, changed, output, all_namespaces=all_namespaces)
-            seen = {_key(row): _said(row) for row in rows} or {"": ""}
-            if not watch:
-                return
-            time.sleep(_WATCH_SECONDS)
+        for noun, names in targets:
+            where = "" if all_namespaces or not noun.namespaced else namespace_of(namespace)
+            try:
+                _write(asked, noun, replace(wanted, namespace=where, names=names), shown, watch=watch, active=active)
+            except ApiError as error:
+                if error.status != _NOT_FOUND or not ignore_not_found or not names:
+                    raise
+    shown.end()
+    if form_of_all.is_table and not shown.count:
+        where = "" if all_namespaces or not any(noun.namespaced for noun, _ in targets) else namespace_of(namespace)
+        warn(f"No resources found in {where} namespace." if where else "No resources found.")
 
 
-def _rows(
-    asked: Client, noun: Noun, name: str, namespace: str, all_namespaces: bool, filters: Mapping[str, Any]
-) -> list[Mapping[str, Any]]:
-    if name:
-        return [asked.read(noun.path, *_names(noun, name, namespace))]
-    where = namespace_of(namespace) if noun.namespaced and not all_namespaces else None
-    given = {key: value for key, value in filters.items() if value}
-    if noun.path != "workloads" and given.keys() - ({"cluster_queue"} if noun.path == "local-queues" else set()):
-        raise typer.BadParameter(f"{', '.join(sorted(given))} does not filter {noun.path}")
-    if where and noun.filters_namespace:
-        given["namespace"] = where
-    return [row for row in asked.rows(noun.path, **given) if not where or row.get("namespace") == where]
+def _targets(words: Sequence[str]) -> list[Target]:
+    """The kinds and names of the arguments: `cq,lq`, `cq main`, `cq/main lq/queue`, `all`."""
+    if any("/" in word for word in words):
+        pairs = [word.partition("/") for word in words]
+        if any(not (kind and name) for kind, _, name in pairs):
+            raise typer.BadParameter("give KIND/NAME for each object, or one kind and names")
+        return [(noun_of(kind), [name]) for kind, _, name in pairs]
+    first, *names = words
+    kinds = list(dict.fromkeys(each for each in first.split(",") if each))
+    nouns = [noun for kind in kinds for noun in (ALL if kind == "all" else [noun_of(kind)])]
+    if not nouns:
+        raise typer.BadParameter("Required value: a kind")
+    return [(noun, names) for noun in nouns]
 
 
-def _names(noun: Noun, name: str, namespace: str) -> tuple[str, ...]:
-    return (namespace_of(namespace), name) if noun.namespaced else (name,)
+def _statuses(text: str) -> str:
+    """The states in the server's words, in any case. Raises `ClientError` for another word."""
+    known = {each.lower(): each for each in STATUSES}
+    asked = [each.strip().lower() for each in text.split(",") if each.strip()]
+    if unknown := [each for each in asked if each not in known]:
+        raise ClientError(f'Unsupported value: "{unknown[0]}": supported values: {", ".join(STATUSES)}')
+    return ",".join(known[each] for each in asked)
 
 
-def _labels(selector: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in selector.split(",") if part]
-    if any(not mark for _, mark, _ in pairs):
-        raise typer.BadParameter(f'"{selector}" is not key=value,...', param_hint="--selector")
-    return {key: value.removeprefix("=") for key, _, value in pairs}
+def _write(
+    asked: Client, noun: Noun, selection: Selection, shown: Printer, *, watch: bool, active: bool | None
+) -> None:
+    if active is not None and noun not in (CLUSTER_QUEUES, LOCAL_QUEUES):
+        raise ClientError(f"Forbidden: --active does not filter {noun.plural}")
+    for number, page in enumerate(_pages(asked, noun, selection, for_table=shown.form.is_table, watch=watch)):
+        found = [item for item in page if active is None or is_active(item) is active]
+        shown.page(noun, found)
+        if not number:
+            completion.remember(asked, noun, selection.namespace, [name_of(item) for item in found])
 
 
-def _has(row: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
-    return wanted.items() <= (row.get("labels") or {}).items()
+def _pages(asked: Client, noun: Noun, selection: Selection, *, for_table: bool, watch: bool) -> Iterator[Sequence[Row]]:
+    """The pages of a list; with `watch` also each change, of one workload until it ends."""
+    if not watch:
+        yield from Reader(asked, noun, selection, for_table=for_table).pages()
+    elif noun is WORKLOADS and len(selection.names) == 1 and for_table:
+        for state in asked.watch(selection.namespace, selection.names[0]):
+            yield [state]
+    else:
+        for name in selection.names:
+            field = f"metadata.name={name}"
+            selection = replace(selection, names=(), fields=",".join(filter(None, (selection.fields, field))))
+        yield from changes(asked, noun, selection, for_table=for_table)
 
 
-def _key(row: Mapping[str, Any]) -> str:
-    return f"{row.get('namespace', '')}/{row.get('name') or row.get('uuid')}"
-
-
-def _said(row: Mapping[str, Any]) -> str:
-    return repr(sorted(row.items(), key=lambda item: item[0]))
-
-
-def _describe(kind: str, name: str, namespace: Namespace = "") -> None:
+def _describe(
+    kind: Annotated[str, typer.Argument(help="A kind.", autocompletion=completion.kinds_and_names)],
+    name: Annotated[str, typer.Argument(help="The object.", autocompletion=completion.kinds_and_names)],
+    namespace: Namespace = "",
+) -> None:
     """Everything about one object; of a workload also its conditions, devices and events."""
     noun = noun_of(kind)
-    names = _names(noun, name, namespace)
     with client() as asked:
-        row = asked.read(noun.path, *names)
-        _describe_fields(row)
+        names = names_of(noun, name, namespace)
+        if noun.path and noun not in (PODS, EVENTS):
+            _describe_fields(asked.read(noun.path, *names))
+        else:
+            selection = Selection(namespace=names[0] if noun.namespaced else "", names=[name])
+            for page in Reader(asked, noun, selection, for_table=False).pages():
+                for item in page:
+                    _describe_fields(item)
         if noun.path == "workloads":
             say("Events:")
             write_table(
@@ -207,7 +274,26 @@ def _overview() -> None:
     if found["pending_by_reason"]:
         say("Pending by reason:")
         for item in found["pending_by_reason"]:
-            out.print("  " + "  ".join(str(value) for value in item.values()), markup=False)
+            say("  " + "  ".join(str(value) for value in item.values()))
+
+
+def _api_resources(
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Without the titles of columns.")] = False,
+) -> None:
+    """List the kinds and the words for them."""
+    rows = [
+        [
+            noun.plural,
+            ",".join(word for word in noun.words[1:] if word not in (noun.kind.lower(), noun.path)) or "-",
+            str(noun.namespaced).lower(),
+            noun.kind,
+            {Source.WIRE: "get,watch,edit,apply,delete", Source.MANIFESTS: "get,edit,apply,delete"}.get(
+                noun.source, "get"
+            ),
+        ]
+        for noun in sorted(NOUNS, key=lambda noun: noun.plural)
+    ]
+    write_table(["NAME", "WORDS", "NAMESPACED", "KIND", "VERBS"], rows, with_headers=not no_headers)
 
 
 def register(app: typer.Typer) -> None:
@@ -217,3 +303,4 @@ def register(app: typer.Typer) -> None:
     app.command("describe")(_describe)
     app.command("top")(_top)
     app.command("overview")(_overview)
+    app.command("api-resources")(_api_resources)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from kueueweb_client.client import Client
 from kueueweb_client.contexts import Context, current
 from kueueweb_client.documents import to_yaml
-from kueueweb_client.errors import ClientError
+from kueueweb_client.errors import ClientError, ClosedOutput
 from kueueweb_client.nouns import Noun, columns, noun_named
 
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+if TYPE_CHECKING:
+    from kueueweb_client.client import Client
 
 
 class Output(StrEnum):
-    """How objects are written."""
+    """How the answers of commands are written that are no lists of objects."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -34,7 +32,7 @@ class Output(StrEnum):
 
 @dataclass
 class Options:
-    """The options before the command."""
+    """The options that every command takes, before its name or after."""
 
     context: str = ""
     cluster: str = ""
@@ -54,6 +52,8 @@ def context() -> Context:
 
 def client() -> Client:
     """A client for this call."""
+    from kueueweb_client.client import Client  # an HTTP library takes longer to import than the rest together
+
     found = context()
     return Client(found.url, found.token, cluster=options.cluster or found.cluster, verify=found.ca_file or True)
 
@@ -72,46 +72,60 @@ def noun_of(word: str) -> Noun:
     """The kind that a word means; a usage error for one that is not known."""
     noun = noun_named(word)
     if noun is None:
-        raise typer.BadParameter(
-            f'unsupported kind "{word}". Try: workload, clusterqueue, localqueue, cohort, resourceflavor, node, device'
-        )
+        raise typer.BadParameter(f'unsupported kind "{word}". `kueueweb api-resources` lists the kinds')
     return noun
 
 
+def names_of(noun: Noun, name: str, namespace: str) -> tuple[str, ...]:
+    """The parts of an object's address: its namespace, if its kind has one, and its name."""
+    return (namespace_of(namespace), name) if noun.namespaced else (name,)
+
+
 def write_rows(noun: Noun, rows: Iterable[Mapping[str, Any]], output: Output, *, all_namespaces: bool = False) -> int:
-    """Write a list in the shape that was asked for; returns the number of rows."""
+    """Write a list of REST's rows in the shape that was asked for; returns the number of rows."""
     found = list(rows)
     if output is Output.JSON:
-        out.print_json(json.dumps(found))
+        say(json.dumps(found, indent=2, ensure_ascii=False))
     elif output is Output.YAML:
-        out.print(to_yaml(found), end="", markup=False)
+        say(to_yaml(found).rstrip())
     elif output is Output.NAME:
         for row in found:
-            out.print(f"{noun.kind.lower()}/{row.get('name') or row.get('uuid')}", markup=False)
+            say(f"{noun.kind.lower()}/{row.get('name') or row.get('uuid')}")
     else:
         shown = columns(noun, all_namespaces=all_namespaces, wide=output is Output.WIDE)
         write_table([title for title, _ in shown], [[cell(row) for _, cell in shown] for row in found])
     return len(found)
 
 
-def write_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def write_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, with_headers: bool = True) -> None:
     """A table as kubectl writes it: no lines, columns as wide as their content."""
-    table = Table(*titles, box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for column in table.columns:
-        column.no_wrap, column.overflow = True, "ignore"
-    for row in rows:
-        table.add_row(*(cell.replace("[", r"\[") for cell in row))
-    with_width = Console(
-        width=max(out.width, 4000) if not out.is_terminal else 4000, soft_wrap=True, highlight=False, file=out.file
-    )
-    with_width.print(table, crop=False)
+    from kueueweb_client.cli.printing import Table
+
+    Table(titles, with_headers=with_headers).write(rows)
 
 
 def say(text: str) -> None:
     """A line of the answer."""
-    out.print(text, markup=False)
+    write(text + "\n")
+
+
+def write(text: str) -> None:
+    """A part of the answer. Raises `ClosedOutput` when its reader has enough."""
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise ClosedOutput from None
+
+
+def write_now(text: str) -> None:
+    """The same, so that its reader has it before anything else is asked for."""
+    write(text)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ClosedOutput from None
 
 
 def warn(text: str) -> None:
     """A line beside the answer."""
-    err.print(text, markup=False, style="yellow")
+    typer.secho(text, err=True, fg="yellow")

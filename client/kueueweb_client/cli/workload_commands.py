@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import uuid
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kueueweb_client import calls
 from kueueweb_client.cli.files import read, write_applied
 from kueueweb_client.cli.session import Namespace, Output, OutputOption, client, namespace_of, noun_of, say, write_rows
-from kueueweb_client.client import Client
 from kueueweb_client.documents import to_yaml
 from kueueweb_client.errors import ClientError
-from kueueweb_client.nouns import NOUNS, Noun
+from kueueweb_client.nouns import WORKLOADS, Noun
 from kueueweb_client.types import Key, Workload
+
+if TYPE_CHECKING:
+    from kueueweb_client.client import Client
 
 
 class Until(StrEnum):
@@ -24,9 +26,6 @@ class Until(StrEnum):
     ADMITTED = "admitted"
     FINISHED = "finished"
     DELETED = "deleted"
-
-
-_WORKLOADS = NOUNS[0]
 
 
 def _submit(
@@ -175,7 +174,7 @@ def _stop(
 ) -> None:
     """Stop workloads (they are evicted and wait), or queues (everything in them is evicted and waits)."""
     noun = _stoppable(kind)
-    if noun is _WORKLOADS:
+    if noun is WORKLOADS:
         _act("hold", "stopped", namespace, names)
     else:
         _stop_policy(noun, names, namespace, "Hold" if keep_already_running else "HoldAndDrain", "stopped")
@@ -188,7 +187,7 @@ def _resume(
 ) -> None:
     """Let stopped workloads or queues go on."""
     noun = _stoppable(kind)
-    if noun is _WORKLOADS:
+    if noun is WORKLOADS:
         _act("release", "resumed", namespace, names)
     else:
         _stop_policy(noun, names, namespace, "None", "resumed")
@@ -217,14 +216,14 @@ def _queue(
     with client() as asked:
         if not workload:
             page = asked.send(calls.page("workloads", cluster_queue=name, ordering="position", limit=limit))
-            write_rows(_WORKLOADS, page["results"], output, all_namespaces=True)
+            write_rows(WORKLOADS, page["results"], output, all_namespaces=True)
             return
         found = asked.workload(namespace_of(namespace), name)
         ahead: list[Workload] = []
         for row in asked.workloads(cluster_queue=found["cluster_queue"], ordering="position"):
             if row["uid"] == found["uid"]:
                 say(f"workload/{name} is number {row['position']} in ClusterQueue {found['cluster_queue']}.")
-                write_rows(_WORKLOADS, ahead[:limit], output, all_namespaces=True)
+                write_rows(WORKLOADS, ahead[:limit], output, all_namespaces=True)
                 return
             ahead.append(row)
         say(f"workload/{name} does not wait in a queue: {found['status']}. {found['message']}")
