@@ -28,6 +28,7 @@ from accounts.services.kept_answers import forget_answers
 from gpus.services import telemetry
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
 from scheduler.checks.webhook import ask_pending
+from scheduler.housekeeping.managed_fields import forget_lost_managers
 from scheduler.housekeeping.metric_counts import join_counts
 from scheduler.housekeeping.node_quotas import follow_nodes
 from scheduler.housekeeping.partitions import maintain_partitions
@@ -223,6 +224,7 @@ def maintain() -> None:
         maintain_partitions(cursor)
     drop_old_history(timezone.now())
     forget_answers(timezone.now())
+    forget_lost_managers(timezone.now())
     forget_audit(settings.AUDIT_RETENTION_DAYS)
 
 

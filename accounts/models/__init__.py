@@ -6,6 +6,7 @@ from accounts.models.base import ClusterObject, NamespacedObject
 from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode, DeviceBinding
 from accounts.models.external_identity import ExternalIdentity
 from accounts.models.kept_answer import KeptAnswer
+from accounts.models.managed_fields import ManagedFields
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
 from accounts.models.saved_view import SavedView
@@ -24,6 +25,7 @@ __all__ = [
     "DeviceBinding",
     "ExternalIdentity",
     "KeptAnswer",
+    "ManagedFields",
     "Namespace",
     "NamespacedObject",
     "Role",

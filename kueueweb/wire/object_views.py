@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.utils import timezone
-from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kueueweb.api.content import JSONParser
 from kueueweb.wire import tables
 from kueueweb.wire.base import WireView, accepted
+from kueueweb.wire.patches import PARSERS, change_of, is_apply
 from kueueweb.wire.reading import ObjectReader, Page, Selection
 from kueueweb.wire.refusals import Refusal, forbidden, not_found
 from kueueweb.wire.resources import JsonObject, Resource
@@ -34,14 +33,7 @@ from queues.api.filters import query_text
 _META: Final = "meta.k8s.io"
 _FORMS: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _INCLUDES: Final = ("None", "Metadata", "Object")
-
-
-class _MergePatchParser(JSONParser):
-    media_type = "application/merge-patch+json"
-
-
-class _StrategicPatchParser(JSONParser):
-    media_type = "application/strategic-merge-patch+json"
+_MAX_MANAGER: Final = 128
 
 
 class ResourceView(WireView):
@@ -189,20 +181,22 @@ class StatusView(ResourceView):
 class ObjectView(StatusView):
     """One object."""
 
-    parser_classes = (JSONParser, _MergePatchParser, _StrategicPatchParser)  # type: ignore[assignment]  # more than the base reads
+    parser_classes = PARSERS  # type: ignore[assignment]  # more than the base reads
 
     def put(self, request: Request, name: str, namespace: str = "") -> Response:
         """Replace the object."""
         return self.written(self.writer("update", namespace, name).replace(request.data, namespace, name))
 
     def patch(self, request: Request, name: str, namespace: str = "") -> Response:
-        """Change the object by a merge patch, or by a strategic one that is none."""
-        media_type = (request.content_type or "").partition(";")[0]
-        if media_type == JSONParser.media_type:
-            raise UnsupportedMediaType(media_type)
-        if media_type == _StrategicPatchParser.media_type and not _is_merge_patch(request.data):
-            raise Refusal(415, "a strategic merge patch with lists is not taken: send a merge patch (--type merge)")
-        return self.written(self.writer("patch", namespace, name).patch(request.data, namespace, name))
+        """Change the object by a patch, or make it as a server-side apply says."""
+        writer = self.writer("patch", namespace, name)
+        if not is_apply(request):
+            return self.written(writer.patch(change_of(request, self.resource), namespace, name))
+        query = request.query_params
+        done = writer.apply(
+            request.data, namespace, name, manager=_manager(query), force=_flag(query_text(query, "force"), "force")
+        )
+        return self.written(done, 201 if done.created else 200)
 
     def delete(self, request: Request, name: str, namespace: str = "") -> Response:
         """Delete the object. It is answered while something holds it."""
@@ -213,11 +207,14 @@ class ObjectView(StatusView):
         return Response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 
 
-def _is_merge_patch(patch: Any) -> bool:
-    """Whether a strategic merge patch means the same as a merge patch: without lists and directives."""
-    if isinstance(patch, Mapping):
-        return all(not key.startswith("$") and _is_merge_patch(value) for key, value in patch.items())
-    return not isinstance(patch, list)
+def _manager(query: QueryDict) -> str:
+    """The name of the client that applies. Raises Refusal (422) without one that Kubernetes takes."""
+    manager = query_text(query, "fieldManager")
+    if not manager:
+        raise Refusal(422, "fieldManager: Required value: is required for apply patch")
+    if len(manager) > _MAX_MANAGER or not manager.isprintable():
+        raise Refusal(422, f"fieldManager: Invalid value: must be at most {_MAX_MANAGER} printable characters")
+    return manager
 
 
 def _flag(text: str, parameter: str) -> bool:

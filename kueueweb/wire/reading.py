@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -11,8 +11,9 @@ from typing import Any, Final
 import orjson
 from django.db.models import F, Q, QuerySet, Value
 
-from accounts.models import Cluster
+from accounts.models import Cluster, ManagedFields
 from accounts.services.access import Access
+from accounts.services.managed_fields import managers_of, with_managers
 from accounts.services.reach import Reach
 from clusters.webhook.conversion import convert
 from kueueweb.wire.refusals import Refusal, expired
@@ -165,11 +166,14 @@ class ObjectReader:
         versions = [now.version_of(row.written_by) for row in rows]
         if self._resource.kind in COMPUTED:
             versions = computed_statuses.versions(list(zip(found, versions, strict=True)))
-        reader = Reader(self._access, self._cluster)
-        return [self._shown(reader.manifest(item), version) for item, version in zip(found, versions, strict=True)]
+        reader, managers = Reader(self._access, self._cluster), managers_of(row.uid for row in rows)
+        return [
+            self._shown(reader.manifest(item), version, managers.get(row.uid, {}))
+            for row, item, version in zip(rows, found, versions, strict=True)
+        ]
 
-    def _shown(self, item: JsonObject, version: int) -> JsonObject:
-        metadata = {**item["metadata"], "resourceVersion": str(version)}
+    def _shown(self, item: JsonObject, version: int, managers: Mapping[str, ManagedFields]) -> JsonObject:
+        metadata = {**with_managers(item["metadata"], managers), "resourceVersion": str(version)}
         wanted = self._resource.api_version(self._version)
         return convert({**item, "metadata": metadata}, wanted) if item["apiVersion"] != wanted else {
             **item, "metadata": metadata,

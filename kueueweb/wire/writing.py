@@ -6,21 +6,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 
+from accounts.services.managed_fields import (
+    ANNOTATION,
+    ManagedObject,
+    forget_managers,
+    keep_applied,
+    keep_last_applied,
+    managers_of,
+)
 from clusters.manifests import apply_manifests, delete_manifest, kind_named
 from clusters.manifests.apply import lock_applies
+from kueueweb.wire.applying import KUBECTL, Apply, conflict
+from kueueweb.wire.patches import Change
 from kueueweb.wire.reading import ObjectReader, Selection
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import JsonObject, Resource
-from scheduling.manifest.merge_patch import merge_patch
+from scheduling.manifest.applied_fields import applied_part
+from scheduling.manifest.metadata import LAST_APPLIED, MAX_ANNOTATIONS_BYTES
 
-_OF_THE_SERVER: Final = ("resourceVersion", "uid")
-"""Metadata that are a precondition here, and the generation's in manifests."""
+_OF_THE_SERVER: Final = ("managedFields", "resourceVersion", "uid")
+"""Metadata that are a precondition here, or are written here; in manifests the version is the generation's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,7 @@ class Written:
 
     item: JsonObject | None
     warnings: Sequence[str] = ()
+    created: bool = False
 
 
 class ObjectWriter:
@@ -74,16 +87,44 @@ class ObjectWriter:
 
         return self._within(store)
 
-    def patch(self, patch: Any, namespace: str, name: str) -> Written:
-        """Change the object by a JSON merge patch."""
-        if not isinstance(patch, Mapping):
-            raise Refusal(HTTPStatus.BAD_REQUEST, "the patch must be an object")
+    def patch(self, change: Change, namespace: str, name: str) -> Written:
+        """Change the object by a patch. Raises Refusal: 404 without one, 409 if it has changed since the
+        resourceVersion that the patch names."""
 
         def store() -> Written:
             there = self._there(namespace, name)
-            wanted = merge_patch(there, patch)
-            self._check(there, namespace, patch.get("metadata") or {})
+            wanted = change(there)
+            self._check(there, namespace, wanted.get("metadata") or {})
             return self._apply(self._manifest(wanted, namespace, name), namespace)
+
+        return self._within(store)
+
+    def apply(self, body: Any, namespace: str, name: str, *, manager: str, force: bool) -> Written:
+        """Apply the fields of a manifest as a manager, and make the object where there is none.
+
+        Raises Refusal (409) that names the fields which other managers have applied with other values, unless `force`
+        is given.
+        """
+        manifest = self._manifest(body, namespace, name)
+
+        def store() -> Written:
+            there = self._reader.one(Selection(namespace, name))
+            if there is None and body["metadata"].get("uid"):
+                raise self._changed(name)
+            if there is not None:
+                self._check(there, namespace, body["metadata"])
+            rows = managers_of([UUID(there["metadata"]["uid"])] if there else [])
+            applying = Apply(manager, manifest, next(iter(rows.values()), {}))
+            wanted = applying.wanted(there) if there else manifest
+            done = self._apply(self._manifest(wanted, namespace, name), namespace)
+            if done.item is None:
+                return done
+            conflicts = applying.conflicts(there, done.item) if there else {}
+            if conflicts and not force:
+                raise conflict(conflicts)
+            self._keep(applying, done.item, conflicts)
+            found = self._reader.one(Selection(namespace, name))
+            return Written(found, done.warnings, created=there is None)
 
         return self._within(store)
 
@@ -96,7 +137,10 @@ class ObjectWriter:
             self._check(there, namespace, preconditions if isinstance(preconditions, Mapping) else {})
             access, kind = self._reader.access, kind_named(self._resource.kind)
             delete_manifest(self._reader.cluster, kind, namespace, name, access=access)
-            return Written(self._reader.one(Selection(namespace, name)))
+            left = self._reader.one(Selection(namespace, name))
+            if left is None:
+                forget_managers(UUID(there["metadata"]["uid"]))
+            return Written(left)
 
         return self._within(remove)
 
@@ -109,8 +153,38 @@ class ObjectWriter:
         return done
 
     def _apply(self, manifest: JsonObject, namespace: str) -> Written:
-        [applied] = apply_manifests(self._reader.cluster, orjson.dumps(manifest), user=self._user).objects
-        return Written(self._reader.one(Selection(namespace, applied.name)), applied.warnings)
+        """Store a manifest, and beside it the annotation of `kubectl apply`, which is no part of what is wanted."""
+        metadata = manifest["metadata"]
+        annotations = dict(metadata.get("annotations") or {})
+        text = str(annotations.pop(LAST_APPLIED, ""))
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_ANNOTATIONS_BYTES:
+            message = f"metadata.annotations: Too long: may not be more than {MAX_ANNOTATIONS_BYTES} bytes"
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message)
+        stored = {**manifest, "metadata": {**metadata, "annotations": annotations}} if text else manifest
+        [applied] = apply_manifests(self._reader.cluster, orjson.dumps(stored), user=self._user).objects
+        item = self._reader.one(Selection(namespace, applied.name))
+        if item is not None and text != item["metadata"].get("annotations", {}).get(LAST_APPLIED, ""):
+            keep_last_applied(self._managed(item), self._api_version, text)
+            item = self._reader.one(Selection(namespace, applied.name))
+        return Written(item, applied.warnings)
+
+    def _keep(self, applying: Apply, item: JsonObject, conflicts: Mapping[str, Sequence[Any]]) -> None:
+        """Keep who manages which fields now."""
+        managed = self._managed(item)
+        for manager, paths in conflicts.items():
+            if manager in applying.rows:
+                row = applying.rows[manager]
+                keep_applied(managed, manager, self._api_version, applying.left_to(row, list(paths)), row.seen)
+        applied = applied_part(applying.manifest)
+        keep_applied(managed, applying.manager, self._api_version, applied, applying.seen(item))
+        if applying.manager == KUBECTL and ANNOTATION in applying.rows:
+            text = orjson.dumps(applying.manifest).decode()
+            keep_last_applied(managed, self._api_version, text)
+
+    def _managed(self, item: JsonObject) -> ManagedObject:
+        metadata = item["metadata"]
+        uid, namespace = UUID(metadata["uid"]), metadata.get("namespace", "")
+        return ManagedObject(self._reader.cluster, self._resource.kind, namespace, metadata["name"], uid)
 
     def _there(self, namespace: str, name: str) -> JsonObject:
         found = self._reader.one(Selection(namespace, name))
@@ -127,10 +201,13 @@ class ObjectWriter:
                 raise Refusal(HTTPStatus.BAD_REQUEST, f'metadata.resourceVersion: Invalid value: "{version}"')
             changed = changed or self._reader.written(Selection(namespace, name)) > int(version)
         if changed:
-            why = "the object has been modified; please apply your changes to the latest version and try again"
-            details = {"name": name, "group": self._resource.group, "kind": self._resource.plural}
-            message = f'Operation cannot be fulfilled on {self._resource.qualified} "{name}": {why}'
-            raise Refusal(HTTPStatus.CONFLICT, message, details)
+            raise self._changed(name)
+
+    def _changed(self, name: str) -> Refusal:
+        why = "the object has been modified; please apply your changes to the latest version and try again"
+        details = {"name": name, "group": self._resource.group, "kind": self._resource.plural}
+        message = f'Operation cannot be fulfilled on {self._resource.qualified} "{name}": {why}'
+        return Refusal(HTTPStatus.CONFLICT, message, details)
 
     def _manifest(self, body: Any, namespace: str, name: str) -> JsonObject:
         """The body as a manifest. Raises Refusal (400) for an object of another address."""

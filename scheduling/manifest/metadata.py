@@ -19,7 +19,7 @@ from scheduling.manifest.syntax import (
 
 DEFAULT_NAMESPACE = "default"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_ANNOTATIONS_BYTES = 262144
+MAX_ANNOTATIONS_BYTES = 262144
 _MAX_GENERATED_PREFIX = 58
 _OF_THE_SERVER = (
     "uid",
@@ -124,11 +124,11 @@ def read_annotations(fields: FieldReader) -> dict[str, str]:
     annotations = fields.text_map("annotations", key_syntax=lambda key: qualified_name(key.lower()))
     annotations.pop(LAST_APPLIED, None)  # kubectl's own copy of the manifest
     size = sum(len(text.encode("utf-8", "surrogatepass")) for item in annotations.items() for text in item)
-    if size > _ANNOTATIONS_BYTES:
+    if size > MAX_ANNOTATIONS_BYTES:
         fields.report.error(
             fields.at("annotations"),
             size,
-            f"must have at most {_ANNOTATIONS_BYTES} bytes in total, has {size}",
+            f"must have at most {MAX_ANNOTATIONS_BYTES} bytes in total, has {size}",
             "",
             MistakeReason.TOO_LONG,
         )

@@ -366,6 +366,7 @@ UNRECORDED = {
     "accounts_auditfinding": "what the auditor of the books finds",
     "accounts_auditrecord": "the audit itself",
     "accounts_keptanswer": "what a recorded write was answered",
+    "accounts_managedfields": "which client made a recorded write",
     "accounts_serviceaccount": "recorded as the user that it is",
     "auth_permission": "made by migrations",
     "django_admin_log": "the admin's own log",

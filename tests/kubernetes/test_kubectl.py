@@ -223,3 +223,34 @@ def test_writes(kubectl: Kubectl) -> None:
     assert "deleted" in kubectl("alice", "delete queue more")
     assert "Forbidden" in refusal(kubectl, "bob", "delete queue main")
     assert "Forbidden" in refusal(kubectl, "charlie", "delete job first -n team-a")
+
+
+def test_applies(kubectl: Kubectl) -> None:
+    queue = (
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: more, namespace: team-a}\n"
+        "spec: {clusterQueue: research, stopPolicy: POLICY}\n"
+    )
+    held, open_ = queue.replace("POLICY", "Hold"), queue.replace(", stopPolicy: POLICY", "")
+    assert "created" in kubectl("alice", "apply -f -", held)
+    assert "unchanged" in kubectl("alice", "apply -f -", held)
+    assert "configured" in kubectl("alice", "apply -f -", open_)
+    assert "stopPolicy: Hold" not in kubectl("alice", "get queue more -o yaml"), "a field that was taken out stays"
+    assert kubectl("alice", "diff -f -", open_) == ""
+
+    job = JOB.replace("NAMESPACE", "team-a").replace("NAME", "made").replace("busybox", "busybox:1")
+    assert "created" in kubectl("bob", "apply -f -", job)
+    assert "unchanged" in kubectl("bob", "apply -f -", job)
+    assert "configured" in kubectl("bob", "apply -f -", job.replace("busybox:1", "busybox:2"))
+    assert "image: busybox:2" in kubectl("bob", "get job made -o yaml")
+
+    applied = kubectl("alice", "apply --server-side --field-manager argo -f -", queue.replace("POLICY", "Hold"))
+    assert "serverside-applied" in applied
+    said = refusal(kubectl, "alice", "apply --server-side --field-manager other -f -", queue.replace("POLICY", "None"))
+    assert 'conflicts with "argo"' in said
+    assert ".spec.stopPolicy" in said
+    forced = "apply --server-side --force-conflicts --field-manager other -f -"
+    assert "serverside-applied" in kubectl("alice", forced, queue.replace("POLICY", "None"))
+    assert "manager: other" in kubectl("alice", "get queue more --show-managed-fields -o yaml")
+    assert "serverside-applied" in kubectl("alice", "apply --server-side -f -", open_)
+    patch = '[{"op":"add","path":"/spec/stopPolicy","value":"Hold"}]'
+    assert "patched" in kubectl("alice", f"patch queue more --type json -p {patch}")
