@@ -145,7 +145,7 @@ def _of_node(kind: NodeKind, name: str, usage: tuple[Usage, ...], *, is_root: bo
     for row in usage:
         limit = row.subtree_quota if is_root else None
         if not is_root and row.borrowing_limit is not None:
-            limit = row.subtree_quota + row.borrowing_limit
+            limit = (row.subtree_quota if row.deserved is None else row.nominal) + row.borrowing_limit
         over = 0 if limit is None else max(0, row.used - limit)
         yield Place(kind, name, row.flavor, row.resource), Load(row.nominal, row.used, over)
 

@@ -567,6 +567,7 @@ class World:
     def _refresh(self) -> None:
         self._hierarchy.rebuild()
         self._state.multifactor.refresh()
+        self._state.entitlements.refresh()
         self._state.wake_inadmissible()
 
     # -- savepoints ----------------------------------------------------------------------------------------------------
@@ -594,6 +595,7 @@ class World:
         it had never seen them. What it has computed for good, such as results of device selectors, stays known."""
         self._state.journal.close(undo=True)
         self._state.multifactor.forget()
+        self._state.entitlements.rebuilt()
 
     def commit(self, savepoint: Savepoint) -> None:
         """Keep all changes since the savepoint."""

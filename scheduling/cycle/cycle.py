@@ -134,7 +134,7 @@ class Cycle:
         """Yield the entries in the order in which they are decided. The order is lazy: earlier decisions change it."""
         configuration = self._state.configuration
         order = classical_order if configuration.fair_sharing is None else fair_order
-        return order(entries, configuration.features)
+        return order(entries, configuration.features, self._state.entitlements.paths)
 
     # -- step 5 --------------------------------------------------------------------------------------------------------
 

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cmp_to_key
 from heapq import heapify, heappop
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from scheduling.cycle.nomination import Entry
 from scheduling.model.configuration import Features
+from scheduling.policies.queue_order import Path, compare_queues
 from scheduling.quota.cells import CohortNode, QuotaNode, add_usage, remove_usage
 from scheduling.quota.fair_sharing import Share, dominant_resource_share
 
 _ALL: Final = Features()
 EntryOrder = tuple[int, float, str, str]
+Paths = Mapping[str, Path]
+"""The standings of ClusterQueues in cohorts with a sharing policy."""
+_RANK: Final = cmp_to_key(compare_queues)
 
 
-def classical_order(entries: Iterable[Entry], features: Features = _ALL) -> Iterator[Entry]:
-    """Sort by borrowing level, lower first, then by the order within a queue: priority, time, uid."""
-    return iter(sorted(entries, key=lambda entry: (entry.assignment.level, _order(entry, features))))
+def classical_order(
+    entries: Iterable[Entry], features: Features = _ALL, paths: Paths = MappingProxyType({})
+) -> Iterator[Entry]:
+    """Sort by borrowing level, lower first, then by the order within a queue: priority, time, uid.
+
+    The entries of a cohort with a sharing policy take their places in the order of their queues.
+    """
+    found = sorted(entries, key=lambda entry: (entry.assignment.level, _order(entry, features)))
+    return iter(_by_sharing_policy(found, paths) if paths else found)
+
+
+def _by_sharing_policy(entries: list[Entry], paths: Paths) -> list[Entry]:
+    """Exchange the places of entries whose queues have the same cohort with a policy. Equal ones keep their order."""
+    places: dict[str, list[int]] = {}
+    for place, entry in enumerate(entries):
+        path = paths.get(entry.cq.name)
+        if path is not None:
+            places.setdefault(path[0].name, []).append(place)
+    found = list(entries)
+    for taken in places.values():
+        in_turn = sorted((entries[place] for place in taken), key=lambda entry: _turn(entry, paths[entry.cq.name]))
+        for place, entry in zip(taken, in_turn, strict=True):
+            found[place] = entry
+    return found
+
+
+def _turn(entry: Entry, path: Path) -> tuple[bool, Any]:
+    return (path[-1].share_first and entry.assignment.level > 0, _RANK(path))
 
 
 def _order(entry: Entry, features: Features) -> EntryOrder:
@@ -75,19 +106,25 @@ class _Arena:
         self.winner = best
 
 
-def fair_order(entries: Iterable[Entry], features: Features = _ALL) -> Iterator[Entry]:
-    """Yield the winner of the tournament until no entry is left. Each entry is decided before the next is drawn."""
+def fair_order(
+    entries: Iterable[Entry], features: Features = _ALL, paths: Paths = MappingProxyType({})
+) -> Iterator[Entry]:
+    """Yield the winner of the tournament until no entry is left. Each entry is decided before the next is drawn.
+
+    First come the entries of queues without a cohort, and of those whose cohort has a sharing policy.
+    """
     arenas: dict[int, _Arena] = {}
     roots: list[_Arena] = []
     lone: list[Entry] = []
     for entry in entries:
         node = entry.cq.node
-        if node.parent is None:
+        if node.parent is None or entry.cq.name in paths:
             lone.append(entry)
             continue
         arena = _arena(node.parent, features, arenas, roots)
         arena.contenders.append(_Contender(entry, _fair_key(entry, node, features)))
-    yield from sorted(lone, key=lambda entry: _order(entry, features))
+    lone.sort(key=lambda entry: _order(entry, features))
+    yield from _by_sharing_policy(lone, paths)
     for arena in arenas.values():
         heapify(arena.contenders)
     for arena in sorted(arenas.values(), key=lambda arena: -arena.cohort.depth):

@@ -135,7 +135,7 @@ class FlavorAssigner:
         available = max(0, cell.room(borrowing=False))
         if wanted <= available:
             return FIT, 0
-        most = min(cell.potential, cell.subtree)
+        most = min(cell.potential, cell.kept)
         if wanted > most:
             refusal = _refusal(RefusalKind.EXCEEDS_MAXIMUM, cell, wanted, most)
             refusals.append(refusal._replace(text=MAY_NOT_BORROW))

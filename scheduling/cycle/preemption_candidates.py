@@ -144,6 +144,8 @@ class CandidateFinder:
     ) -> Iterator[WorkloadInfo]:
         """Yield the workloads of another ClusterQueue that `reclaimWithinCohort` allows the request to preempt, in
         order: with `evicted` the stopping workloads, otherwise the running ones."""
+        if cq.spec.never_reclaimed:
+            return
         any_priority = request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY
         priority = request.info.priority
         for info in cq.ranking_of(request.needed)[0 if evicted else 1]:
@@ -220,6 +222,8 @@ class CandidateFinder:
             found = [], []
             for number, queue in enumerate(_borrowing_queues(common, cohort, request.needed)):
                 cq = self._cluster_queues[queue.name]
+                if cq.spec.never_reclaimed:
+                    continue
                 for firsts, ranked in zip(found, cq.ranking_of(request.needed), strict=True):
                     for info in ranked:
                         if not info.workload.never_reclaimed and info.key not in self._removed:

@@ -29,7 +29,8 @@ class PreemptionRequest(NamedTuple):
         """Return whether the request fits the current usage."""
         allow_borrowing = allow_borrowing and self.info.may_borrow
         for cell, amount in self.requests.items():
-            if not allow_borrowing and cell.usage + amount > cell.subtree:
+            own = cell.subtree if self.info.may_borrow else cell.kept
+            if not allow_borrowing and cell.usage + amount > own:
                 return False
             if amount > max(0, cell.available()):
                 return False

@@ -52,7 +52,9 @@ class ClusterQueue:
     """Kueue's ClusterQueue, defaulted. `namespace_selector` None selects no namespace.
 
     Our own, and off by default: `preempt_for_devices` preempts when quota is free and only devices are full;
-    `priority_weights` order pending workloads by a multifactor priority, of which `queue_priority` is a factor.
+    `priority_weights` order pending workloads by a multifactor priority, of which `queue_priority` is a factor;
+    `queue_priority` also orders the queues of a cohort with a sharing policy. `never_reclaimed`: no other queue
+    preempts its workloads.
     """
 
     name: str
@@ -71,4 +73,5 @@ class ClusterQueue:
     protection: PreemptionProtection = NO_PROTECTION
     priority_weights: PriorityWeights | None = None
     queue_priority: int = 0
+    never_reclaimed: bool = False
     terminating: bool = False

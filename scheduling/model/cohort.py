@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduling.model.vocabulary import Unscaled
+from scheduling.model.vocabulary import SharingPolicy, Unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class PriorityWeights:
 class Cohort:
     """Kueue's Cohort. ClusterQueues and Cohorts below it share unused quota. Limits apply only if it has a parent.
 
-    `priority_weights` is our own, and off by default: the order of pending workloads in the queues below."""
+    Our own, and off by default: `priority_weights` order pending workloads in the queues below, `sharing_policy`
+    divides the cohort's quota among the queues below by another rule than Kueue's."""
 
     name: str
     parent_name: str = ""
@@ -76,3 +77,4 @@ class Cohort:
     fair_weight: float = 1.0
     protection: PreemptionProtection = NO_PROTECTION
     priority_weights: PriorityWeights | None = None
+    sharing_policy: SharingPolicy | None = None

@@ -71,6 +71,17 @@ class WorkloadState(StrEnum):
     """Neither succeeded nor failed: cancelled, replaced, or without its owner."""
 
 
+class SharingPolicy(StrEnum):
+    """Beyond Kueue: how a cohort divides its quota among the queues and cohorts below it."""
+
+    PROPORTION = "proportion"
+    """By weight and demand, as Volcano's plugin proportion does."""
+    CAPACITY = "capacity"
+    """By declaration, the queue with the smallest used part first, as Volcano's plugin capacity does."""
+    FAIR_SHARE = "fair-share"
+    """Quota first, then the rest by the queue's priority and weight, as KAI does."""
+
+
 class PendingReason(StrEnum):
     """The reason why QuotaReserved is False (Kueue's reasons, and some of our own)."""
 

@@ -21,10 +21,16 @@ CellAmounts = tuple[tuple["Cell", int], ...]
 
 
 class Cell:
-    """Quota and usage of one (flavor, resource) at one node. `listed`: the node, or one below it, gives it a quota."""
+    """Quota and usage of one (flavor, resource) at one node. `listed`: the node, or one below it, gives it a quota.
+
+    `declared` is the node's own quota. `deserved`: a sharing policy has replaced its amounts, and gives so much to the
+    node and all below it; None without one.
+    """
 
     __slots__ = (
         "borrowing_limit",
+        "declared",
+        "deserved",
         "key",
         "lending_limit",
         "listed",
@@ -41,6 +47,8 @@ class Cell:
         self.key = key
         self.node = node
         self.parent: Cell | None = None
+        self.declared: ResourceQuota | None = None
+        self.deserved: int | None = None
         self.nominal = 0
         self.borrowing_limit: int | None = None
         self.lending_limit: int | None = None
@@ -52,10 +60,29 @@ class Cell:
 
     def set_quota(self, quota: ResourceQuota | None) -> None:
         """Set the node's own quota; None if it has none."""
+        self.declared = quota
+        self.deserved = None
         self.listed = quota is not None
         self.nominal = quota.nominal if quota else 0
         self.borrowing_limit = quota.borrowing_limit if quota else None
         self.lending_limit = quota.lending_limit if quota else None
+
+    def entitle(self, deserved: int, quota: ResourceQuota) -> None:
+        """Let the cell have the amounts of a sharing policy instead of its own quota."""
+        self.deserved = deserved
+        self.nominal, self.borrowing_limit, self.lending_limit = (
+            quota.nominal,
+            quota.borrowing_limit,
+            quota.lending_limit,
+        )
+
+    @property
+    def kept(self) -> int:
+        """The amount that stays with the node: its subtree quota. Of what a sharing policy gives, which may move to
+        others, only the declared part."""
+        if self.deserved is None:
+            return self.subtree
+        return min(self.subtree, self.declared.nominal if self.declared is not None else 0)
 
     def available(self) -> int:
         """Return the free amount; negative (the caller clamps it) if quota was cut below usage."""
@@ -75,7 +102,7 @@ class Cell:
         """Return the free amount, with borrowing or within the node's own quota alone; may be negative, as in
         `available`."""
         found = self.available()
-        return found if borrowing else min(found, self.subtree - self.usage)
+        return found if borrowing else min(found, self.kept - self.usage)
 
     def add(self, amount: int) -> None:
         """Add usage. The part that exceeds the local quota is added at the parent too."""

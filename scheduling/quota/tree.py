@@ -77,6 +77,22 @@ class CohortTree:
         _compute_shares([queue for queue, _, _ in members], by_depth)
 
 
+def aggregate_again(root: CohortNode, queues: list[QuotaNode]) -> None:
+    """Compute the derived amounts of a tree whose cells got other quotas. `queues`: all its ClusterQueues, active or
+    not."""
+    cohorts = _cohorts_of(root)
+    for node in cohorts:
+        for cell in node.cells.values():
+            cell.subtree = cell.usage = 0
+    deepest_first = sorted(cohorts, key=lambda node: -node.depth)
+    _aggregate(queues, deepest_first)
+    _compute_shares(queues, deepest_first)
+
+
+def _cohorts_of(root: CohortNode) -> list[CohortNode]:
+    return [root, *(found for child in root.cohorts for found in _cohorts_of(child))]
+
+
 def _attach(queue: QuotaNode, parent: CohortNode | None, active: bool) -> None:
     queue.parent = parent
     queue.depth = parent.depth + 1 if parent else 0

@@ -55,6 +55,7 @@ class Hierarchy:
             return
         self._dirty = False
         state = self._state
+        state.entitlements.release()
         for name in self._changed_queues & state.cluster_queues.keys():
             cq = state.cluster_queues[name]
             cq.set_spec(cq.spec, state.flavors)
@@ -68,6 +69,7 @@ class Hierarchy:
             cq.protections = self._protections(cq)
             cq.weights, cq.ordered_across = self._weights(cq)
         state.multifactor.forget()
+        state.entitlements.rebuilt()
         self._touch_changed_trees()
 
     def _touch_changed_trees(self) -> None:

@@ -170,6 +170,14 @@ class PendingQueue:
             key=lambda info: (usage_of(info) if usage_of else 0.0, info.key != self._sticky, info.order),
         )
 
+    def demand(self) -> Iterator[tuple[WorkloadInfo, int]]:
+        """Yield the pending workloads, inadmissible ones too: one of each group of equals, with the group's size."""
+        for state in self._buckets:
+            for bucket in self.equals(state):
+                yield next(bucket.members()), bucket.size
+        for info in self._delayed.values():
+            yield info, 1
+
     # -- one workload --------------------------------------------------------------------------------------------------
 
     def push(self, info: WorkloadInfo) -> None:

@@ -33,6 +33,7 @@ from scheduling.quota.cells import CellAmounts, add_usage, remove_usage
 from scheduling.quota.tree import CohortTree
 from scheduling.state.admission_fair_sharing import usage_history
 from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.entitlements import Entitlements
 from scheduling.state.flavor_matching import FlavorMatcher
 from scheduling.state.journal import Journal
 from scheduling.state.multifactor_order import MultifactorOrder
@@ -96,6 +97,7 @@ class State:
         self.second_pass: dict[str, SecondPass] = {}  # workloads that hold quota and are decided before the heads
         self.history = usage_history(configuration.admission_fair_sharing)
         self.multifactor = MultifactorOrder(self)
+        self.entitlements = Entitlements(self)
         """Past usage of LocalQueues; None while admission fair sharing is off."""
         self.wake_at: dict[str, float] = {}
         """Per ClusterQueue, when to look again at workloads that may not preempt now (every candidate is protected,
@@ -373,6 +375,7 @@ class State:
                 self.refuse_out_of_cycle(info, cq, verdict)
         if cq.queue.active_count:
             self.ready[cq.name] = cq
+        self.entitlements.touch(cq.name)
 
     def dequeue(self, info: WorkloadInfo) -> None:
         """Remove a pending workload from its queue."""
@@ -382,6 +385,7 @@ class State:
         self.journal.note_once(cq)
         self.journal.note_once(info)
         cq.queue.discard(info)
+        self.entitlements.touch(cq.name)
 
     def charge(self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, *, charged: bool = False) -> None:
         """Let a workload hold quota. `charged`: its cells were charged already."""
@@ -402,6 +406,7 @@ class State:
         cq.generation += 1
         self.journal.note(self._uncharge, info, cq, usage, info.topology_usage)
         self.readiness.watch(info, self.configuration)
+        self.entitlements.touch(cq.name)
 
     def _uncharge(
         self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]
@@ -432,6 +437,7 @@ class State:
         self.readiness.forget(info.key)
         self.second_pass.pop(info.key, None)
         self.dirty_queues.add(cq.name)
+        self.entitlements.touch(cq.name)
         if self.history is not None:
             self.history.cancel(info)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from scheduling.model.cohort import ResourceQuota
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.vocabulary import ClusterQueueReason, PendingReason, StopPolicy
-from scheduling.quota.cells import CohortNode, QuotaNode
+from scheduling.quota.cells import Cell, CohortNode, QuotaNode
 from scheduling.quota.fair_sharing import dominant_resource_share
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.workload_info import QueueState
@@ -18,8 +19,9 @@ class Usage:
     """One row of a usage table, in base units.
 
     `subtree_quota` is what the node and its descendants may lend and use together (for a ClusterQueue: its nominal
-    quota). `listed`: the node has a quota for this resource. Usage without one belongs to workloads that were
-    admitted before the quota was removed.
+    quota). `deserved` is what a sharing policy gives to the node and its descendants, with which cycles decide instead
+    of the nominal quota; None without such a policy. `listed`: the node has a quota for this resource. Usage without
+    one belongs to workloads that were admitted before the quota was removed.
     """
 
     flavor: str
@@ -27,6 +29,7 @@ class Usage:
     nominal: int
     borrowing_limit: int | None
     lending_limit: int | None
+    deserved: int | None
     subtree_quota: int
     used: int
     borrowed: int
@@ -87,9 +90,8 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
         Usage(
             key.flavor,
             key.resource,
-            cell.nominal,
-            cell.borrowing_limit,
-            cell.lending_limit,
+            *_declared(cell),
+            cell.deserved,
             cell.subtree,
             cell.usage,
             max(0, cell.usage - cell.subtree) if node.parent is not None else 0,
@@ -98,6 +100,12 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
         for key, cell in node.cells.items()
         if cell.listed or cell.usage
     )
+
+
+def _declared(cell: Cell) -> tuple[int, int | None, int | None]:
+    """Return the quota that the object states, whatever a sharing policy makes of it."""
+    quota = cell.declared or ResourceQuota(0)
+    return quota.nominal, quota.borrowing_limit, quota.lending_limit
 
 
 def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:

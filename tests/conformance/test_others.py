@@ -14,7 +14,13 @@ from django.core.management import CommandError, call_command
 from kueueweb.management.commands.policies import FAMILIES
 
 RECORDED = sorted(Path(__file__).parent.glob("others/*.json.gz"))
-COMPARED: dict[str, tuple[str, ...]] = {}
+COMPARED: dict[str, tuple[str, ...]] = {
+    "kai-fairshare": ("fairShare",),
+    "kai-fairshare-tree": ("fairShare",),
+    "volcano-capacity-flat": ("queues", "queueOrder"),
+    "volcano-capacity-tree": ("queues", "queueOrder"),
+    "volcano-proportion": ("queues", "queueOrder"),
+}
 """The parts of an answer that are compared; all of it where a family is not listed."""
 
 

@@ -16,13 +16,18 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.recorded_scenarios import read_scenarios
-from kueueweb.policies import slurm
+from kueueweb.policies import kai, slurm, volcano
 
 Answer = Callable[[Mapping[str, Any]], Any]
 
 FAMILIES: Final[dict[str, Answer]] = {
+    "kai-fairshare": kai.fair_share_of,
+    "kai-fairshare-tree": kai.fair_share_of,
     "slurm-fairtree": slurm.fair_tree_of,
     "slurm-priority": slurm.priority_of,
+    "volcano-capacity-flat": volcano.capacity_of,
+    "volcano-capacity-tree": volcano.capacity_tree_of,
+    "volcano-proportion": volcano.proportion_of,
 }
 _MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
 

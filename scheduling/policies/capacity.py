@@ -1,0 +1,65 @@
+"""Shares of queues by declaration: Volcano's plugin capacity, flat and with a tree of queues.
+
+A queue owns what it deserves and lends what it does not use, except its guarantee. It may borrow up to its capability.
+In a tree an inner queue contains what its children deserve, and its capability bounds theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.policies.proportion import real_capability
+from scheduling.policies.resource_vector import Vector, capped, raised, total_of
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityQueue:
+    """The declaration of a queue. `parent` None: it is the root, whose capability is all there is to divide.
+    `capability`: a resource that it lacks has the limit of the parent, at the root none."""
+
+    parent: str | None
+    deserved: Vector = field(default_factory=dict)
+    guarantee: Vector = field(default_factory=dict)
+    capability: Vector = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlement:
+    """The amounts that a queue owns, those of them that are never lent, its limit, and the most that it may use beside
+    the guarantees of others."""
+
+    deserved: Vector
+    guarantee: Vector
+    capability: Vector
+    real_capability: Vector
+
+
+def capacity(
+    queues: Mapping[str, CapacityQueue], resources: Iterable[Any], *, bounded: bool = True
+) -> dict[str, Entitlement]:
+    """Return the entitlement of each queue. A parent must stand before its children. `resources` are divided.
+
+    The root deserves and guarantees what its children do together. `bounded`: what a queue deserves is at most what it
+    may use. Volcano bounds it without a tree, and does not bound it in one.
+    """
+    below: dict[str | None, list[CapacityQueue]] = {}
+    for queue in queues.values():
+        below.setdefault(queue.parent, []).append(queue)
+    guaranteed = {key: total_of(child.guarantee for child in below.get(key, ())) for key in queues}
+    unlimited = dict.fromkeys(resources, math.inf)
+    found: dict[str, Entitlement] = {}
+    for key, queue in queues.items():
+        if queue.parent is None:
+            limits = {**unlimited, **queue.capability}
+            owned = total_of(raised(child.deserved, child.guarantee) for child in below.get(key, ()))
+            found[key] = Entitlement(owned, guaranteed[key], limits, limits)
+            continue
+        above = found[queue.parent]
+        limits = {**above.capability, **queue.capability}
+        most = real_capability(above.real_capability, guaranteed[queue.parent], queue.guarantee, limits)
+        owned = capped(queue.deserved, most, absent=math.inf) if bounded else dict(queue.deserved)
+        found[key] = Entitlement(raised(owned, queue.guarantee), queue.guarantee, limits, most)
+    return found
