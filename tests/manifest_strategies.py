@@ -116,6 +116,7 @@ def cluster_queues(draw: st.DrawFn) -> KindSpec:
         ],
         priority_weights=draw(PRIORITY_WEIGHTS),
         queue_priority=draw(st.integers(0, 2**31 - 1)),
+        never_reclaimed=draw(st.booleans()),
     )
 
 

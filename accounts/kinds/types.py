@@ -103,6 +103,19 @@ class AnnotationType(FieldType):
 
 
 @dataclass(frozen=True)
+class AnnotatedChoice(Choice, AnnotationType):
+    """A value of an enum that an annotation states."""
+
+    def read_annotation(self, text: str) -> str:
+        if text not in list(self.enum):
+            raise ValueError(f"Unsupported value: supported values: {', '.join(self.enum)}")
+        return text
+
+    def write_annotation(self, value: str) -> str:
+        return value
+
+
+@dataclass(frozen=True)
 class Integer(AnnotationType):
     """A whole number; without `initial` it may be left out."""
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from accounts.kinds.declaration import Field, Group, Kind, Place, Reading
 from accounts.kinds.selector import read_label_selector
-from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Structure, Text, Weight
+from accounts.kinds.types import AnnotatedChoice, Boolean, Choice, FieldType, Integer, Structure, Text, Weight
 from queues.kinds import multifactor, node_quotas, users
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups
@@ -22,6 +22,7 @@ from scheduling.model.vocabulary import (
     FungibilityPreference,
     QueueingStrategy,
     ReclaimWithinCohortPolicy,
+    SharingPolicy,
     StopPolicy,
     WithinClusterQueuePolicy,
 )
@@ -114,6 +115,17 @@ COHORT: Final = Kind(
         *_PROTECTION_FIELDS,
         _NODE_QUOTAS,
         _PRIORITY_WEIGHTS,
+        Field(
+            "sharing_policy",
+            "",
+            AnnotatedChoice(SharingPolicy),
+            annotation="kueueweb.io/sharing-policy",
+            help=(
+                "Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; "
+                "capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority "
+                "and weight. Empty: by Kueue's rules."
+            ),
+        ),
     ),
     check=lambda reading: node_quotas.check_node_quotas(reading, lending_within_nominal=False),
     prefetch=("resource_groups__quotas",),
@@ -375,7 +387,17 @@ CLUSTER_QUEUE: Final = Kind(
             "",
             Integer(initial=0, minimum=0),
             annotation="kueueweb.io/queue-priority",
-            help="Beyond Kueue: a factor of the multifactor priority.",
+            help=(
+                "Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a "
+                "sharing policy: the highest first."
+            ),
+        ),
+        Field(
+            "never_reclaimed",
+            "",
+            Boolean(),
+            annotation="kueueweb.io/never-reclaim",
+            help="Beyond Kueue: no other ClusterQueue preempts its workloads.",
         ),
     ),
     check=_check_cluster_queue,

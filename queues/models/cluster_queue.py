@@ -29,6 +29,13 @@ class Cohort(EditedObject, ClusterObject):
         help_text="Beyond Kueue: the weights of the multifactor priority that orders what waits; empty: Kueue's order.",
     )
 
+    sharing_policy = models.CharField(
+        max_length=16,
+        blank=True,
+        db_default="",
+        help_text="Beyond Kueue: proportion, capacity or fair-share, by which queues below share its quota.",
+    )
+
     class Meta:
         ordering = ["name"]
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="cohort_unique")]
@@ -81,6 +88,9 @@ class ClusterQueue(EditedObject, ClusterObject):
         blank=True,
         editable=False,
         help_text="[{type, status, reason, message, lastTransitionTime}]: those of MultiKueue; Active is not kept.",
+    )
+    never_reclaimed = models.BooleanField(
+        default=False, db_default=False, help_text="Beyond Kueue: no other ClusterQueue preempts its workloads."
     )
 
     class Meta:

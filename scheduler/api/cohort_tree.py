@@ -28,6 +28,9 @@ class CellSerializer(Shape):
     flavor = serializers.CharField()
     resource = serializers.CharField()
     nominal = serializers.IntegerField()
+    deserved = serializers.IntegerField(
+        allow_null=True, help_text="By the sharing policy of its cohort; null without one, or while no scheduler leads."
+    )
     borrowing_limit = serializers.IntegerField(allow_null=True)
     lending_limit = serializers.IntegerField(allow_null=True)
     used = serializers.IntegerField()
@@ -39,6 +42,10 @@ class CohortCellSerializer(Shape):
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
+    deserved = serializers.IntegerField(
+        allow_null=True,
+        help_text="By the sharing policy above it or its own; null without one, or while no scheduler leads.",
+    )
     subtree_quota = serializers.IntegerField()
     used = serializers.IntegerField()
 

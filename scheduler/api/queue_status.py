@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -68,10 +68,11 @@ _SET_BY: Final[Mapping[str, Callable[[World, Any], object]]] = {
     "resourceflavor": World.set_resource_flavor,
     "topology": World.set_topology,
     "admissioncheck": World.set_admission_check,
-    "cohort": World.set_cohort,
+    "cohort": lambda world, cohort: world.set_cohort(replace(cohort, sharing_policy=None)),
     "clusterqueue": World.set_cluster_queue,
 }
-"""How a World takes each kind, in the order in which it takes them."""
+"""How a World takes each kind, in the order in which it takes them. What a sharing policy gives follows from all that
+waits, which this World does not know."""
 
 
 def _computed(clusters: Sequence[Cluster]) -> dict[int, Numbers]:

@@ -196,6 +196,7 @@ def cluster_queue_numbers(view: ClusterQueueStatus) -> LiveClusterQueue:
                 "flavor": cell.flavor,
                 "resource": cell.resource,
                 "nominal": cell.nominal,
+                "deserved": cell.deserved,
                 "borrowing_limit": cell.borrowing_limit,
                 "lending_limit": cell.lending_limit,
                 "used": cell.used,
@@ -211,7 +212,13 @@ def cohort_numbers(view: CohortStatus) -> LiveCohort:
         "parent": view.parent,
         "weighted_share": _share(view.weighted_share),
         "usage": [
-            {"flavor": cell.flavor, "resource": cell.resource, "subtree_quota": cell.subtree_quota, "used": cell.used}
+            {
+                "flavor": cell.flavor,
+                "resource": cell.resource,
+                "deserved": cell.deserved,
+                "subtree_quota": cell.subtree_quota,
+                "used": cell.used,
+            }
             for cell in view.usage
         ],
     }

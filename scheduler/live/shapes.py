@@ -39,6 +39,7 @@ class LiveQuota(TypedDict):
     flavor: str
     resource: str
     nominal: int
+    deserved: Annotated[int | None, Meta(description="By the sharing policy of its cohort; null without one.")]
     borrowing_limit: int | None
     lending_limit: int | None
     used: int
@@ -65,6 +66,7 @@ class LiveCohortQuota(TypedDict):
 
     flavor: str
     resource: str
+    deserved: Annotated[int | None, Meta(description="By the sharing policy above it or its own; null without one.")]
     subtree_quota: int
     used: int
 

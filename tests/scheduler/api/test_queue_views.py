@@ -120,13 +120,15 @@ def test_the_tree_from_rows(alice: SchemaClient, queues: None) -> None:
     assert [queue["name"] for queue in tree["cluster_queues"]] == ["alone"]
     [company] = tree["cohorts"]
     assert (company["name"], [child["name"] for child in company["cohorts"]]) == ("company", ["science"])
-    assert company["usage"] == [{"flavor": "on-demand", "resource": "cpu", "subtree_quota": 12000, "used": 5000}]
+    cell = {"flavor": "on-demand", "resource": "cpu", "deserved": None, "subtree_quota": 12000, "used": 5000}
+    assert company["usage"] == [cell]
     [research] = company["cohorts"][0]["cluster_queues"]
     assert research["usage"] == [
         {
             "flavor": "on-demand",
             "resource": "cpu",
             "nominal": 4000,
+            "deserved": None,
             "borrowing_limit": 2000,
             "lending_limit": None,
             "used": 5000,

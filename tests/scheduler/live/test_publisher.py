@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from queues.models import Workload
+from queues.models import ClusterQueue, Cohort, Workload
 from queues.services.workloads import cancel
 from scheduler.leader.engine import Engine
 from scheduler.live.publisher import HEARTBEAT_SECONDS, INTERVAL_SECONDS
 from tests.engines import NOW
-from tests.factories import make_cluster, make_cluster_queue, make_workload
+from tests.factories import START, make_cluster, make_cluster_queue, make_workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -84,3 +84,15 @@ def test_a_flood_is_not_named_one_by_one() -> None:
     workloads = leader.next_delta()["workloads"]
     assert len(workloads["changed"]) == 100
     assert workloads["more"] is True
+
+
+def test_what_a_sharing_policy_gives_stands_beside_what_is_used() -> None:
+    leader = Leader()
+    Cohort.objects.create(cluster=leader.cluster, name="all", sharing_policy="proportion", created_at=START)
+    ClusterQueue.objects.update(cohort_name="all")
+    make_workload(leader.cluster, "w", {"cpu": "400m"})
+    changed = leader.next_delta()
+    (row,) = changed["cluster_queues"]["main"]["usage"]
+    assert (row["nominal"], row["deserved"], row["used"]) == (1000, 400, 400)
+    (cell,) = changed["cohorts"]["all"]["usage"]
+    assert (cell["deserved"], cell["subtree_quota"]) == (1000, 1000)
