@@ -1,6 +1,7 @@
 /** What the overview adds up from the live data. */
 import { waiting } from "@/api/live/live-data";
 import type { LiveClusterQueue, LiveQuota } from "@/api/types";
+import { ownedQuota } from "@/lib/owned-quota";
 
 export interface ResourceQuota {
   resource: string;
@@ -13,11 +14,12 @@ export interface ResourceQuota {
 export function quotaByResource(queues: Record<string, LiveClusterQueue>): ResourceQuota[] {
   const sums = new Map<string, ResourceQuota>();
   for (const queue of Object.values(queues)) {
-    for (const { resource, nominal, used, borrowed } of queue.usage) {
+    for (const quota of queue.usage) {
+      const { resource, used, borrowed } = quota;
       const sum = sums.get(resource) ?? { resource, nominal: 0, used: 0, borrowed: 0 };
       sums.set(resource, {
         resource,
-        nominal: sum.nominal + nominal,
+        nominal: sum.nominal + ownedQuota(quota),
         used: sum.used + used,
         borrowed: sum.borrowed + borrowed,
       });
@@ -34,8 +36,10 @@ export interface HotQueue {
   fullest: { resource: string; flavor: string; share: number } | null;
 }
 
-function shareOf({ nominal, used }: LiveQuota): number {
-  if (nominal > 0) return used / nominal;
+function shareOf(quota: LiveQuota): number {
+  const { used } = quota;
+  const owned = ownedQuota(quota);
+  if (owned > 0) return used / owned;
   return used > 0 ? Number.POSITIVE_INFINITY : 0;
 }
 

@@ -6,6 +6,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { AmountMeter } from "@/components/figures/amount-meter";
 import { ClusterQueueLink, CohortLink } from "@/components/object-links";
 import type { DataColumn } from "@/components/table/data-table";
+import { ownedQuota } from "@/lib/owned-quota";
 import { formatCount } from "@/lib/quantity";
 import { formatWeightedShare, sortQuotas } from "./quota";
 
@@ -66,13 +67,13 @@ function Activity({ queue: { conditions } }: { queue: ClusterQueue }) {
 function ScarcestQuota({ queue }: { queue: ClusterQueue }) {
   const [scarcest] = sortQuotas(queue.usage);
   if (scarcest === undefined) return "–";
-  const { flavor, resource, nominal, used } = scarcest;
+  const { flavor, resource, used } = scarcest;
   return (
     <Stack gap={0} title={t`Of the quota of ${resource} in ${flavor} the most is used`}>
       <Text span fz="xs" c="var(--kw-muted)">
         {resource} · {flavor}
       </Text>
-      <AmountMeter resource={resource} used={used} total={nominal} />
+      <AmountMeter resource={resource} used={used} total={ownedQuota(scarcest)} />
     </Stack>
   );
 }

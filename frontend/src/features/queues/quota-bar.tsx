@@ -1,15 +1,17 @@
-/** One quota: what is used of the nominal amount, what is borrowed on top, and what others may still take of it. */
+/** One quota: what is used of the owned amount, what is borrowed on top, and what others may still take of it. */
 import { t } from "@lingui/core/macro";
 import { Tooltip } from "@mantine/core";
 import type { ReactElement } from "react";
 import type { LiveQuota } from "@/api/types";
 import { Meter } from "@/components/figures/meter";
+import { ownedQuota } from "@/lib/owned-quota";
 import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
 import classes from "./queues.module.css";
 import { describeQuota, quotaSegments } from "./quota";
 
 export function QuotaBar({ quota, height = 8 }: { quota: LiveQuota; height?: number }) {
   const { own, borrowed, lendable, scale } = quotaSegments(quota);
+  const owned = ownedQuota(quota);
   return (
     <Meter
       height={height}
@@ -23,7 +25,9 @@ export function QuotaBar({ quota, height = 8 }: { quota: LiveQuota; height?: num
           : []),
       ]}
       marks={
-        scale > quota.nominal && quota.nominal > 0 ? [{ at: quota.nominal, label: t`nominal quota` }] : []
+        scale > owned && owned > 0
+          ? [{ at: owned, label: quota.deserved === null ? t`nominal quota` : t`deserved quota` }]
+          : []
       }
     />
   );
@@ -46,13 +50,13 @@ export function QuotaTooltip({ quota, children }: { quota: LiveQuota; children: 
 
 /** The bar with its names and numbers, for lists. */
 export function QuotaCell({ quota }: { quota: LiveQuota }) {
-  const { flavor, resource, nominal, used, borrowed } = quota;
+  const { flavor, resource, used, borrowed } = quota;
   return (
     <QuotaTooltip quota={quota}>
       <div className={classes.quota}>
         <QuotaLine
           name={resource.split("/").at(-1) ?? resource}
-          value={formatAmountOf(resource, used, nominal)}
+          value={formatAmountOf(resource, used, ownedQuota(quota))}
         />
         <QuotaBar quota={quota} />
         <QuotaLine

@@ -7,6 +7,7 @@ function quota(change: Partial<LiveQuota>): LiveQuota {
     flavor: "v100",
     resource: "nvidia.com/gpu",
     nominal: 16,
+    deserved: null,
     borrowing_limit: null,
     lending_limit: null,
     used: 0,
@@ -33,6 +34,12 @@ it("lends what is idle, up to the lending limit", () => {
 it("draws the bar up to the borrowing limit, and further when more is used", () => {
   expect(quotaSegments(quota({ borrowing_limit: 8 })).scale).toBe(24);
   expect(quotaSegments(quota({ borrowing_limit: 8, used: 30, borrowed: 14 })).scale).toBe(30);
+});
+
+it("measures by what a sharing policy gives", () => {
+  const shared = quota({ nominal: 0, deserved: 6, used: 4 });
+  expect(quotaSegments(shared)).toEqual({ own: 4, borrowed: 0, lendable: 2, scale: 6 });
+  expect(describeQuota(shared)).toContain("deserves 6, used 4 of it (nominal: 0)");
 });
 
 it("says the limits in words", () => {

@@ -1,6 +1,7 @@
 /** How one quota of a ClusterQueue divides, in base units of its resource. */
 import { t } from "@lingui/core/macro";
 import type { ClusterQueue, LiveQuota } from "@/api/types";
+import { ownedQuota } from "@/lib/owned-quota";
 import { formatAmountShort } from "@/lib/quantity";
 
 export interface QuotaSegments {
@@ -15,13 +16,14 @@ export interface QuotaSegments {
 
 export function quotaSegments(quota: LiveQuota): QuotaSegments {
   const { nominal, used, borrowed, lending_limit: lendingLimit, borrowing_limit: borrowingLimit } = quota;
+  const owned = ownedQuota(quota);
   const own = Math.max(0, used - borrowed);
-  const idle = Math.max(0, nominal - own);
+  const idle = Math.max(0, owned - own);
   return {
     own,
     borrowed,
     lendable: Math.min(idle, lendingLimit ?? idle),
-    scale: Math.max(nominal + (borrowingLimit ?? 0), used),
+    scale: Math.max(nominal + (borrowingLimit ?? 0), owned, used),
   };
 }
 
@@ -41,7 +43,9 @@ export function describeQuota(quota: LiveQuota): string {
   const limit = (value: number | null) => (value === null ? t`no limit` : amount(value));
   return [
     t`${quota.resource} of flavor ${quota.flavor}`,
-    t`nominal ${amount(quota.nominal)}, used ${amount(own)} of it`,
+    quota.deserved === null
+      ? t`nominal ${amount(quota.nominal)}, used ${amount(own)} of it`
+      : t`deserves ${amount(quota.deserved)}, used ${amount(own)} of it (nominal: ${amount(quota.nominal)})`,
     t`borrowed ${amount(quota.borrowed)} (borrowing limit: ${limit(quota.borrowing_limit)})`,
     t`idle and lendable ${amount(lendable)} (lending limit: ${limit(quota.lending_limit)})`,
   ].join("\n");
@@ -57,12 +61,13 @@ interface UsedQuota {
   resource: string;
   used: number;
   nominal?: number;
+  deserved?: number | null;
   subtree_quota?: number;
 }
 
 /** In tenths, so that the order does not change with each admission. */
-function fullness({ used, nominal, subtree_quota }: UsedQuota): number {
-  const total = nominal ?? subtree_quota ?? 0;
+function fullness({ used, nominal, deserved, subtree_quota }: UsedQuota): number {
+  const total = deserved ?? nominal ?? subtree_quota ?? 0;
   return total > 0 ? Math.floor((10 * used) / total) : used > 0 ? Number.POSITIVE_INFINITY : 0;
 }
 

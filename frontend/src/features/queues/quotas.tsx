@@ -7,6 +7,7 @@ import type { ClusterQueue, LiveClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
+import { ownedQuota } from "@/lib/owned-quota";
 import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
 import classes from "./queues.module.css";
 import { following, formatWeightedShare, sortQuotas } from "./quota";
@@ -71,7 +72,7 @@ interface QuotaRowProps {
 }
 
 function QuotaRow({ quota, notes, edit }: QuotaRowProps) {
-  const { flavor, resource, nominal, used, borrowed } = quota;
+  const { flavor, resource, used, borrowed } = quota;
   return (
     <li className={classes.quotaRow}>
       <div className={classes.quotaTitle}>
@@ -79,7 +80,7 @@ function QuotaRow({ quota, notes, edit }: QuotaRowProps) {
           <b>{resource.split("/").at(-1)}</b> <FlavorLink name={flavor} />
         </span>
         <span className="kw-number" data-live>
-          {formatAmountOf(resource, used, nominal)}
+          {formatAmountOf(resource, used, ownedQuota(quota))}
         </span>
         {edit}
       </div>
@@ -110,6 +111,7 @@ function notesOf(queue: ClusterQueue, quota: LiveQuota): string[] {
   const amount = (value: number) => formatAmountShort(resource, value);
   const computed = following(queue, flavor, resource);
   return [
+    ...(quota.deserved === null ? [] : [t`deserves ${amount(quota.deserved)} by the policy of its cohort`]),
     ...(borrowing === null ? [] : [t`borrows at most ${amount(borrowing)}`]),
     ...(lending === null ? [] : [t`lends at most ${amount(lending)}`]),
     ...(computed === null ? [] : [computed]),

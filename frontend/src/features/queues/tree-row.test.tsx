@@ -14,6 +14,7 @@ function quota(resource: string, used: number): LiveQuota {
     nominal: 100,
     used,
     borrowed: Math.max(0, used - 100),
+    deserved: null,
     borrowing_limit: null,
     lending_limit: null,
   };
@@ -42,6 +43,7 @@ it("shows the fullest quotas of a cohort first, cpu too", async () => {
     usage: usage.map(({ flavor, resource, nominal, used }) => ({
       flavor,
       resource,
+      deserved: null,
       subtree_quota: nominal,
       used,
     })),
