@@ -2811,6 +2811,8 @@ export interface components {
             flavor: string;
             resource: string;
             nominal: number;
+            /** @description By the sharing policy of its cohort; null without one, or while no scheduler leads. */
+            deserved: number | null;
             borrowing_limit: number | null;
             lending_limit: number | null;
             used: number;
@@ -2986,8 +2988,10 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuota"][];
             /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
-            /** @description Beyond Kueue: a factor of the multifactor priority. */
+            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy: the highest first. */
             queue_priority?: number;
+            /** @description Beyond Kueue: no other ClusterQueue preempts its workloads. */
+            never_reclaimed?: boolean;
             readonly weighted_share: number | "Infinity";
             readonly usage: components["schemas"]["QueueCell"][];
         };
@@ -3037,8 +3041,10 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: a factor of the multifactor priority. */
+            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy: the highest first. */
             queue_priority?: number;
+            /** @description Beyond Kueue: no other ClusterQueue preempts its workloads. */
+            never_reclaimed?: boolean;
         };
         /** @description A cluster that the user may see. */
         ClusterSummary: {
@@ -3077,11 +3083,15 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuota"][];
             /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
+            /** @description Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority and weight. Empty: by Kueue's rules. */
+            sharing_policy?: string;
         };
         /** @description The quota of a cohort and all below it, and the usage above their own guarantees. */
         CohortCell: {
             flavor: string;
             resource: string;
+            /** @description By the sharing policy above it or its own; null without one, or while no scheduler leads. */
+            deserved: number | null;
             subtree_quota: number;
             used: number;
         };
@@ -3104,6 +3114,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority and weight. Empty: by Kueue's rules. */
+            sharing_policy?: string;
         };
         /** @description The tree. */
         CohortTree: {
@@ -3973,6 +3985,8 @@ export interface components {
          * @description One flavor and resource of a cohort.
          */
         LiveCohortQuota: {
+            /** @description By the sharing policy above it or its own; null without one. */
+            deserved: number | null;
             flavor: string;
             resource: string;
             subtree_quota: number;
@@ -4078,6 +4092,8 @@ export interface components {
         LiveQuota: {
             borrowed: number;
             borrowing_limit: number | null;
+            /** @description By the sharing policy of its cohort; null without one. */
+            deserved: number | null;
             flavor: string;
             lending_limit: number | null;
             nominal: number;
@@ -4942,8 +4958,10 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: a factor of the multifactor priority. */
+            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy: the highest first. */
             queue_priority?: number;
+            /** @description Beyond Kueue: no other ClusterQueue preempts its workloads. */
+            never_reclaimed?: boolean;
         };
         /** @description The settings of a cluster that an admin edits. */
         PatchedClusterSettingsRequest: {
@@ -4996,6 +5014,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority and weight. Empty: by Kueue's rules. */
+            sharing_policy?: string;
         };
         /** @description A LimitRange. */
         PatchedLimitRangeRequest: {
@@ -5857,6 +5877,8 @@ export interface components {
             flavor: string;
             resource: string;
             nominal: number;
+            /** @description By the sharing policy of its cohort; null without one, or while no scheduler leads. */
+            deserved: number | null;
             borrowing_limit: number | null;
             lending_limit: number | null;
             used: number;
@@ -5868,6 +5890,8 @@ export interface components {
             flavor: string;
             resource: string;
             nominal: number;
+            /** @description By the sharing policy of its cohort; null without one, or while no scheduler leads. */
+            deserved: number | null;
             borrowing_limit: number | null;
             lending_limit: number | null;
             used: number;
@@ -7843,14 +7867,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
+                     *           "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:48.737813Z",
+                     *           "created_at": "2026-11-27T08:59:39.235443Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -7895,12 +7919,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
+                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:48.737813Z",
+                     *       "created_at": "2026-11-27T08:59:39.235443Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -7956,12 +7980,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
+                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:48.737813Z",
+                     *       "created_at": "2026-11-27T08:59:39.235443Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8026,15 +8050,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
+                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T13:17:48.737813Z",
-                     *       "deletion_requested_at": "2026-11-26T13:18:18.063874Z",
+                     *       "created_at": "2026-11-27T08:59:39.235443Z",
+                     *       "deletion_requested_at": "2026-11-27T08:59:54.289917Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8103,14 +8127,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "058c7a2e-1b9c-4728-9fcb-3d82b54567ed",
+                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:48.737813Z",
+                     *       "created_at": "2026-11-27T08:59:39.235443Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8182,8 +8206,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 104,
-                     *           "at": "2026-11-26T13:18:09.880712Z",
+                     *           "id": 119,
+                     *           "at": "2026-11-27T08:59:50.830188Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8202,13 +8226,13 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-26T13:18:09.748938+00:00"
+                     *             "deletion_requested_at": "2026-11-27T08:59:50.814943+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": "WzRd"
+                     *       "next": "WzE5XQ"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -8301,9 +8325,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "PCXQ-BKZK",
+                     *       "user_code": "HWGG-DNSX",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=PCXQ-BKZK",
+                     *       "verification_uri_complete": "http://testserver/device?code=HWGG-DNSX",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8341,7 +8365,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "PCXQ-BKZK",
+                     *       "user_code": "HWGG-DNSX",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -8426,10 +8450,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "7450101e-d65f-4a88-905f-408598dd929a",
+                     *       "id": "50e41a64-7b34-4764-9ee6-ad5622f55675",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-24T13:17:53.631385Z",
+                     *       "expiry": "2027-02-25T08:59:41.437626Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8580,10 +8604,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "c49e9cb2-a329-48f1-a279-64ef11482c21",
+                     *       "id": "a73b9490-648b-4cda-9083-d4f488541e55",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-26T13:17:52.681583Z",
+                     *       "expiry": "2026-12-27T08:59:40.875577Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8683,10 +8707,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "8fd31573-a393-48fa-a9a4-dbd19e044523",
+                     *       "id": "d8840ae6-c1f2-4d39-a5fe-7485fdf8cee5",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-24T13:17:53.209795Z",
+                     *       "expiry": "2027-02-25T08:59:41.140577Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -8806,7 +8830,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 5.228188
+                     *             "lag_seconds": 1.889001
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -8865,12 +8889,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
+                     *           "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-26T13:17:48.937313Z",
+                     *           "created_at": "2026-11-27T08:59:39.298115Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -8945,6 +8969,7 @@ export interface operations {
                      *           "node_quotas": [],
                      *           "priority_weights": {},
                      *           "queue_priority": 0,
+                     *           "never_reclaimed": false,
                      *           "pending": 0,
                      *           "reserving": 0,
                      *           "admitted": 0,
@@ -8954,7 +8979,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-26T13:18:00.724719Z"
+                     *               "last_transition_time": "2026-11-27T08:59:44.430370Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -8963,6 +8988,7 @@ export interface operations {
                      *               "flavor": "a100",
                      *               "resource": "cpu",
                      *               "nominal": 256000,
+                     *               "deserved": null,
                      *               "borrowing_limit": null,
                      *               "lending_limit": null,
                      *               "used": 0,
@@ -8973,6 +8999,7 @@ export interface operations {
                      *               "flavor": "a100",
                      *               "resource": "memory",
                      *               "nominal": 1099511627776,
+                     *               "deserved": null,
                      *               "borrowing_limit": null,
                      *               "lending_limit": null,
                      *               "used": 0,
@@ -8983,6 +9010,7 @@ export interface operations {
                      *               "flavor": "a100",
                      *               "resource": "nvidia.com/gpu",
                      *               "nominal": 24,
+                     *               "deserved": null,
                      *               "borrowing_limit": 8,
                      *               "lending_limit": null,
                      *               "used": 0,
@@ -8993,6 +9021,7 @@ export interface operations {
                      *               "flavor": "a100",
                      *               "resource": "nvidia.com/gpumem",
                      *               "nominal": 1310720,
+                     *               "deserved": null,
                      *               "borrowing_limit": null,
                      *               "lending_limit": null,
                      *               "used": 0,
@@ -9040,12 +9069,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
+                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-26T13:17:48.937313Z",
+                     *       "created_at": "2026-11-27T08:59:39.298115Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9120,6 +9149,7 @@ export interface operations {
                      *       "node_quotas": [],
                      *       "priority_weights": {},
                      *       "queue_priority": 0,
+                     *       "never_reclaimed": false,
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -9129,7 +9159,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T13:18:00.724719Z"
+                     *           "last_transition_time": "2026-11-27T08:59:44.430370Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9138,6 +9168,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "cpu",
                      *           "nominal": 256000,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9148,6 +9179,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "memory",
                      *           "nominal": 1099511627776,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9158,6 +9190,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpu",
                      *           "nominal": 24,
+                     *           "deserved": null,
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9168,6 +9201,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpumem",
                      *           "nominal": 1310720,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9273,12 +9307,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
+                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T13:17:48.937313Z",
+                     *       "created_at": "2026-11-27T08:59:39.298115Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9353,6 +9387,7 @@ export interface operations {
                      *       "node_quotas": [],
                      *       "priority_weights": {},
                      *       "queue_priority": 0,
+                     *       "never_reclaimed": false,
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -9362,7 +9397,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T13:17:48.955825Z"
+                     *           "last_transition_time": "2026-11-27T08:59:39.316296Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9371,6 +9406,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "cpu",
                      *           "nominal": 256000,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9381,6 +9417,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "memory",
                      *           "nominal": 1099511627776,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9391,6 +9428,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpu",
                      *           "nominal": 16,
+                     *           "deserved": null,
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9401,6 +9439,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpumem",
                      *           "nominal": 1310720,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9468,13 +9507,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
+                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-26T13:17:48.937313Z",
-                     *       "deletion_requested_at": "2026-11-26T13:18:16.385519Z",
+                     *       "created_at": "2026-11-27T08:59:39.298115Z",
+                     *       "deletion_requested_at": "2026-11-27T08:59:53.846021Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9548,6 +9587,7 @@ export interface operations {
                      *       "node_quotas": [],
                      *       "priority_weights": {},
                      *       "queue_priority": 0,
+                     *       "never_reclaimed": false,
                      *       "pending": 0,
                      *       "reserving": 3,
                      *       "admitted": 0,
@@ -9557,7 +9597,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T13:18:00.724719Z"
+                     *           "last_transition_time": "2026-11-27T08:59:44.430370Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9566,6 +9606,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "cpu",
                      *           "nominal": 256000,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 24000,
@@ -9576,6 +9617,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "memory",
                      *           "nominal": 1099511627776,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 103079215104,
@@ -9586,6 +9628,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpu",
                      *           "nominal": 24,
+                     *           "deserved": null,
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 6,
@@ -9596,6 +9639,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpumem",
                      *           "nominal": 1310720,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 120000,
@@ -9666,12 +9710,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
+                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-26T13:17:48.937313Z",
+                     *       "created_at": "2026-11-27T08:59:39.298115Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9746,6 +9790,7 @@ export interface operations {
                      *       "node_quotas": [],
                      *       "priority_weights": {},
                      *       "queue_priority": 0,
+                     *       "never_reclaimed": false,
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -9755,7 +9800,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-26T13:18:00.724719Z"
+                     *           "last_transition_time": "2026-11-27T08:59:44.430370Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9764,6 +9809,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "cpu",
                      *           "nominal": 256000,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9774,6 +9820,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "memory",
                      *           "nominal": 1099511627776,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9784,6 +9831,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpu",
                      *           "nominal": 24,
+                     *           "deserved": null,
                      *           "borrowing_limit": 8,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -9794,6 +9842,7 @@ export interface operations {
                      *           "flavor": "a100",
                      *           "resource": "nvidia.com/gpumem",
                      *           "nominal": 1310720,
+                     *           "deserved": null,
                      *           "borrowing_limit": null,
                      *           "lending_limit": null,
                      *           "used": 0,
@@ -10000,7 +10049,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-26T13:17:33.554023Z"
+                     *           "created_at": "2026-11-27T08:59:37.153786Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10050,7 +10099,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-26T13:17:33.554023Z"
+                     *       "created_at": "2026-11-27T08:59:37.153786Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10111,7 +10160,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-26T13:17:33.554023Z"
+                     *       "created_at": "2026-11-27T08:59:37.153786Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10158,12 +10207,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
+                     *           "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-26T13:17:48.310556Z",
+                     *           "created_at": "2026-11-27T08:59:39.154953Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10210,7 +10259,8 @@ export interface operations {
                      *           "fair_weight": "2",
                      *           "preemption_protection": {},
                      *           "node_quotas": [],
-                     *           "priority_weights": {}
+                     *           "priority_weights": {},
+                     *           "sharing_policy": ""
                      *         }
                      *       ],
                      *       "next": null
@@ -10251,12 +10301,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
+                     *       "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-26T13:17:48.310556Z",
+                     *       "created_at": "2026-11-27T08:59:39.154953Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10303,7 +10353,8 @@ export interface operations {
                      *       "fair_weight": "2",
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
-                     *       "priority_weights": {}
+                     *       "priority_weights": {},
+                     *       "sharing_policy": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Cohort"];
@@ -10389,12 +10440,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
+                     *       "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T13:17:48.310556Z",
+                     *       "created_at": "2026-11-27T08:59:39.154953Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10441,7 +10492,8 @@ export interface operations {
                      *       "fair_weight": "2",
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
-                     *       "priority_weights": {}
+                     *       "priority_weights": {},
+                     *       "sharing_policy": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Cohort"];
@@ -10560,12 +10612,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d58bd21-bbc1-4d8f-b7de-bafa780ab20d",
+                     *       "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-26T13:17:48.310556Z",
+                     *       "created_at": "2026-11-27T08:59:39.154953Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10612,7 +10664,8 @@ export interface operations {
                      *       "fair_weight": "3",
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
-                     *       "priority_weights": {}
+                     *       "priority_weights": {},
+                     *       "sharing_policy": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Cohort"];
@@ -10795,7 +10848,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-26T13:18:09.543147Z",
+                     *       "time": "2026-11-27T08:59:49.263383Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -10804,24 +10857,28 @@ export interface operations {
                      *             {
                      *               "flavor": "a100",
                      *               "resource": "cpu",
+                     *               "deserved": null,
                      *               "subtree_quota": 512000,
                      *               "used": 24000
                      *             },
                      *             {
                      *               "flavor": "a100",
                      *               "resource": "memory",
+                     *               "deserved": null,
                      *               "subtree_quota": 2199023255552,
                      *               "used": 103079215104
                      *             },
                      *             {
                      *               "flavor": "a100",
                      *               "resource": "nvidia.com/gpu",
+                     *               "deserved": null,
                      *               "subtree_quota": 48,
                      *               "used": 6
                      *             },
                      *             {
                      *               "flavor": "a100",
                      *               "resource": "nvidia.com/gpumem",
+                     *               "deserved": null,
                      *               "subtree_quota": 2621440,
                      *               "used": 120000
                      *             }
@@ -10844,6 +10901,7 @@ export interface operations {
                      *                   "flavor": "a100",
                      *                   "resource": "cpu",
                      *                   "nominal": 256000,
+                     *                   "deserved": null,
                      *                   "borrowing_limit": null,
                      *                   "lending_limit": null,
                      *                   "used": 24000,
@@ -10853,6 +10911,7 @@ export interface operations {
                      *                   "flavor": "a100",
                      *                   "resource": "memory",
                      *                   "nominal": 1099511627776,
+                     *                   "deserved": null,
                      *                   "borrowing_limit": null,
                      *                   "lending_limit": null,
                      *                   "used": 103079215104,
@@ -10862,6 +10921,7 @@ export interface operations {
                      *                   "flavor": "a100",
                      *                   "resource": "nvidia.com/gpu",
                      *                   "nominal": 24,
+                     *                   "deserved": null,
                      *                   "borrowing_limit": 8,
                      *                   "lending_limit": null,
                      *                   "used": 6,
@@ -10871,6 +10931,7 @@ export interface operations {
                      *                   "flavor": "a100",
                      *                   "resource": "nvidia.com/gpumem",
                      *                   "nominal": 1310720,
+                     *                   "deserved": null,
                      *                   "borrowing_limit": null,
                      *                   "lending_limit": null,
                      *                   "used": 120000,
@@ -10933,13 +10994,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-26T13:18:09.080967Z",
+                     *           "decided_at": "2026-11-27T08:59:50.659610Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
-                     *           "workload_name": "last",
-                     *           "workload_uid": "0fca0960-399f-4ddf-8b31-c4ec2c2f2af6",
+                     *           "workload_name": "again",
+                     *           "workload_uid": "de3e9e6a-52b6-4bb0-b6f2-8823103dc36a",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -10975,7 +11036,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.133
+                     *             "waited_seconds": 0.054
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11029,7 +11090,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-d61c0",
+                     *           "workload": "ai-research/job-train-82fc6",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11040,7 +11101,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-26T13:18:06.210891Z",
+                     *           "created_at": "2026-11-27T08:59:49.184924Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -11363,21 +11424,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-26T13:17:34.002721Z",
-                     *         "renewed_at": "2026-11-26T13:18:09.543147Z"
+                     *         "acquired_at": "2026-11-27T08:59:37.261094Z",
+                     *         "renewed_at": "2026-11-27T08:59:49.263383Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.014918663502612617,
-                     *         "p90_seconds": 0.01680072150338674,
-                     *         "longest_seconds": 0.017421836004359648,
+                     *         "p50_seconds": 0.0071364155003266205,
+                     *         "p90_seconds": 0.010890235000260873,
+                     *         "longest_seconds": 0.012588526000399725,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-26T13:18:09.080967Z",
-                     *           "duration_seconds": 0.009673599997768179,
+                     *           "started_at": "2026-11-27T08:59:50.659610Z",
+                     *           "duration_seconds": 0.0020765679996657127,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -11387,11 +11448,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-26T13:18:09.874831Z"
+                     *         "oldest_at": "2026-11-27T08:59:50.828882Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-26T13:18:06.210891Z",
+                     *         "oldest_at": "2026-11-27T08:59:49.184924Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -11649,251 +11710,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T12:18:15Z",
-                     *       "until": "2026-11-26T13:18:30Z",
+                     *       "since": "2026-11-27T07:59:45Z",
+                     *       "until": "2026-11-27T09:00:00Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795695495,
-                     *         1795695510,
-                     *         1795695525,
-                     *         1795695540,
-                     *         1795695555,
-                     *         1795695570,
-                     *         1795695585,
-                     *         1795695600,
-                     *         1795695615,
-                     *         1795695630,
-                     *         1795695645,
-                     *         1795695660,
-                     *         1795695675,
-                     *         1795695690,
-                     *         1795695705,
-                     *         1795695720,
-                     *         1795695735,
-                     *         1795695750,
-                     *         1795695765,
-                     *         1795695780,
-                     *         1795695795,
-                     *         1795695810,
-                     *         1795695825,
-                     *         1795695840,
-                     *         1795695855,
-                     *         1795695870,
-                     *         1795695885,
-                     *         1795695900,
-                     *         1795695915,
-                     *         1795695930,
-                     *         1795695945,
-                     *         1795695960,
-                     *         1795695975,
-                     *         1795695990,
-                     *         1795696005,
-                     *         1795696020,
-                     *         1795696035,
-                     *         1795696050,
-                     *         1795696065,
-                     *         1795696080,
-                     *         1795696095,
-                     *         1795696110,
-                     *         1795696125,
-                     *         1795696140,
-                     *         1795696155,
-                     *         1795696170,
-                     *         1795696185,
-                     *         1795696200,
-                     *         1795696215,
-                     *         1795696230,
-                     *         1795696245,
-                     *         1795696260,
-                     *         1795696275,
-                     *         1795696290,
-                     *         1795696305,
-                     *         1795696320,
-                     *         1795696335,
-                     *         1795696350,
-                     *         1795696365,
-                     *         1795696380,
-                     *         1795696395,
-                     *         1795696410,
-                     *         1795696425,
-                     *         1795696440,
-                     *         1795696455,
-                     *         1795696470,
-                     *         1795696485,
-                     *         1795696500,
-                     *         1795696515,
-                     *         1795696530,
-                     *         1795696545,
-                     *         1795696560,
-                     *         1795696575,
-                     *         1795696590,
-                     *         1795696605,
-                     *         1795696620,
-                     *         1795696635,
-                     *         1795696650,
-                     *         1795696665,
-                     *         1795696680,
-                     *         1795696695,
-                     *         1795696710,
-                     *         1795696725,
-                     *         1795696740,
-                     *         1795696755,
-                     *         1795696770,
-                     *         1795696785,
-                     *         1795696800,
-                     *         1795696815,
-                     *         1795696830,
-                     *         1795696845,
-                     *         1795696860,
-                     *         1795696875,
-                     *         1795696890,
-                     *         1795696905,
-                     *         1795696920,
-                     *         1795696935,
-                     *         1795696950,
-                     *         1795696965,
-                     *         1795696980,
-                     *         1795696995,
-                     *         1795697010,
-                     *         1795697025,
-                     *         1795697040,
-                     *         1795697055,
-                     *         1795697070,
-                     *         1795697085,
-                     *         1795697100,
-                     *         1795697115,
-                     *         1795697130,
-                     *         1795697145,
-                     *         1795697160,
-                     *         1795697175,
-                     *         1795697190,
-                     *         1795697205,
-                     *         1795697220,
-                     *         1795697235,
-                     *         1795697250,
-                     *         1795697265,
-                     *         1795697280,
-                     *         1795697295,
-                     *         1795697310,
-                     *         1795697325,
-                     *         1795697340,
-                     *         1795697355,
-                     *         1795697370,
-                     *         1795697385,
-                     *         1795697400,
-                     *         1795697415,
-                     *         1795697430,
-                     *         1795697445,
-                     *         1795697460,
-                     *         1795697475,
-                     *         1795697490,
-                     *         1795697505,
-                     *         1795697520,
-                     *         1795697535,
-                     *         1795697550,
-                     *         1795697565,
-                     *         1795697580,
-                     *         1795697595,
-                     *         1795697610,
-                     *         1795697625,
-                     *         1795697640,
-                     *         1795697655,
-                     *         1795697670,
-                     *         1795697685,
-                     *         1795697700,
-                     *         1795697715,
-                     *         1795697730,
-                     *         1795697745,
-                     *         1795697760,
-                     *         1795697775,
-                     *         1795697790,
-                     *         1795697805,
-                     *         1795697820,
-                     *         1795697835,
-                     *         1795697850,
-                     *         1795697865,
-                     *         1795697880,
-                     *         1795697895,
-                     *         1795697910,
-                     *         1795697925,
-                     *         1795697940,
-                     *         1795697955,
-                     *         1795697970,
-                     *         1795697985,
-                     *         1795698000,
-                     *         1795698015,
-                     *         1795698030,
-                     *         1795698045,
-                     *         1795698060,
-                     *         1795698075,
-                     *         1795698090,
-                     *         1795698105,
-                     *         1795698120,
-                     *         1795698135,
-                     *         1795698150,
-                     *         1795698165,
-                     *         1795698180,
-                     *         1795698195,
-                     *         1795698210,
-                     *         1795698225,
-                     *         1795698240,
-                     *         1795698255,
-                     *         1795698270,
-                     *         1795698285,
-                     *         1795698300,
-                     *         1795698315,
-                     *         1795698330,
-                     *         1795698345,
-                     *         1795698360,
-                     *         1795698375,
-                     *         1795698390,
-                     *         1795698405,
-                     *         1795698420,
-                     *         1795698435,
-                     *         1795698450,
-                     *         1795698465,
-                     *         1795698480,
-                     *         1795698495,
-                     *         1795698510,
-                     *         1795698525,
-                     *         1795698540,
-                     *         1795698555,
-                     *         1795698570,
-                     *         1795698585,
-                     *         1795698600,
-                     *         1795698615,
-                     *         1795698630,
-                     *         1795698645,
-                     *         1795698660,
-                     *         1795698675,
-                     *         1795698690,
-                     *         1795698705,
-                     *         1795698720,
-                     *         1795698735,
-                     *         1795698750,
-                     *         1795698765,
-                     *         1795698780,
-                     *         1795698795,
-                     *         1795698810,
-                     *         1795698825,
-                     *         1795698840,
-                     *         1795698855,
-                     *         1795698870,
-                     *         1795698885,
-                     *         1795698900,
-                     *         1795698915,
-                     *         1795698930,
-                     *         1795698945,
-                     *         1795698960,
-                     *         1795698975,
-                     *         1795698990,
-                     *         1795699005,
-                     *         1795699020,
-                     *         1795699035,
-                     *         1795699050,
-                     *         1795699065,
-                     *         1795699080,
-                     *         1795699095
+                     *         1795766385,
+                     *         1795766400,
+                     *         1795766415,
+                     *         1795766430,
+                     *         1795766445,
+                     *         1795766460,
+                     *         1795766475,
+                     *         1795766490,
+                     *         1795766505,
+                     *         1795766520,
+                     *         1795766535,
+                     *         1795766550,
+                     *         1795766565,
+                     *         1795766580,
+                     *         1795766595,
+                     *         1795766610,
+                     *         1795766625,
+                     *         1795766640,
+                     *         1795766655,
+                     *         1795766670,
+                     *         1795766685,
+                     *         1795766700,
+                     *         1795766715,
+                     *         1795766730,
+                     *         1795766745,
+                     *         1795766760,
+                     *         1795766775,
+                     *         1795766790,
+                     *         1795766805,
+                     *         1795766820,
+                     *         1795766835,
+                     *         1795766850,
+                     *         1795766865,
+                     *         1795766880,
+                     *         1795766895,
+                     *         1795766910,
+                     *         1795766925,
+                     *         1795766940,
+                     *         1795766955,
+                     *         1795766970,
+                     *         1795766985,
+                     *         1795767000,
+                     *         1795767015,
+                     *         1795767030,
+                     *         1795767045,
+                     *         1795767060,
+                     *         1795767075,
+                     *         1795767090,
+                     *         1795767105,
+                     *         1795767120,
+                     *         1795767135,
+                     *         1795767150,
+                     *         1795767165,
+                     *         1795767180,
+                     *         1795767195,
+                     *         1795767210,
+                     *         1795767225,
+                     *         1795767240,
+                     *         1795767255,
+                     *         1795767270,
+                     *         1795767285,
+                     *         1795767300,
+                     *         1795767315,
+                     *         1795767330,
+                     *         1795767345,
+                     *         1795767360,
+                     *         1795767375,
+                     *         1795767390,
+                     *         1795767405,
+                     *         1795767420,
+                     *         1795767435,
+                     *         1795767450,
+                     *         1795767465,
+                     *         1795767480,
+                     *         1795767495,
+                     *         1795767510,
+                     *         1795767525,
+                     *         1795767540,
+                     *         1795767555,
+                     *         1795767570,
+                     *         1795767585,
+                     *         1795767600,
+                     *         1795767615,
+                     *         1795767630,
+                     *         1795767645,
+                     *         1795767660,
+                     *         1795767675,
+                     *         1795767690,
+                     *         1795767705,
+                     *         1795767720,
+                     *         1795767735,
+                     *         1795767750,
+                     *         1795767765,
+                     *         1795767780,
+                     *         1795767795,
+                     *         1795767810,
+                     *         1795767825,
+                     *         1795767840,
+                     *         1795767855,
+                     *         1795767870,
+                     *         1795767885,
+                     *         1795767900,
+                     *         1795767915,
+                     *         1795767930,
+                     *         1795767945,
+                     *         1795767960,
+                     *         1795767975,
+                     *         1795767990,
+                     *         1795768005,
+                     *         1795768020,
+                     *         1795768035,
+                     *         1795768050,
+                     *         1795768065,
+                     *         1795768080,
+                     *         1795768095,
+                     *         1795768110,
+                     *         1795768125,
+                     *         1795768140,
+                     *         1795768155,
+                     *         1795768170,
+                     *         1795768185,
+                     *         1795768200,
+                     *         1795768215,
+                     *         1795768230,
+                     *         1795768245,
+                     *         1795768260,
+                     *         1795768275,
+                     *         1795768290,
+                     *         1795768305,
+                     *         1795768320,
+                     *         1795768335,
+                     *         1795768350,
+                     *         1795768365,
+                     *         1795768380,
+                     *         1795768395,
+                     *         1795768410,
+                     *         1795768425,
+                     *         1795768440,
+                     *         1795768455,
+                     *         1795768470,
+                     *         1795768485,
+                     *         1795768500,
+                     *         1795768515,
+                     *         1795768530,
+                     *         1795768545,
+                     *         1795768560,
+                     *         1795768575,
+                     *         1795768590,
+                     *         1795768605,
+                     *         1795768620,
+                     *         1795768635,
+                     *         1795768650,
+                     *         1795768665,
+                     *         1795768680,
+                     *         1795768695,
+                     *         1795768710,
+                     *         1795768725,
+                     *         1795768740,
+                     *         1795768755,
+                     *         1795768770,
+                     *         1795768785,
+                     *         1795768800,
+                     *         1795768815,
+                     *         1795768830,
+                     *         1795768845,
+                     *         1795768860,
+                     *         1795768875,
+                     *         1795768890,
+                     *         1795768905,
+                     *         1795768920,
+                     *         1795768935,
+                     *         1795768950,
+                     *         1795768965,
+                     *         1795768980,
+                     *         1795768995,
+                     *         1795769010,
+                     *         1795769025,
+                     *         1795769040,
+                     *         1795769055,
+                     *         1795769070,
+                     *         1795769085,
+                     *         1795769100,
+                     *         1795769115,
+                     *         1795769130,
+                     *         1795769145,
+                     *         1795769160,
+                     *         1795769175,
+                     *         1795769190,
+                     *         1795769205,
+                     *         1795769220,
+                     *         1795769235,
+                     *         1795769250,
+                     *         1795769265,
+                     *         1795769280,
+                     *         1795769295,
+                     *         1795769310,
+                     *         1795769325,
+                     *         1795769340,
+                     *         1795769355,
+                     *         1795769370,
+                     *         1795769385,
+                     *         1795769400,
+                     *         1795769415,
+                     *         1795769430,
+                     *         1795769445,
+                     *         1795769460,
+                     *         1795769475,
+                     *         1795769490,
+                     *         1795769505,
+                     *         1795769520,
+                     *         1795769535,
+                     *         1795769550,
+                     *         1795769565,
+                     *         1795769580,
+                     *         1795769595,
+                     *         1795769610,
+                     *         1795769625,
+                     *         1795769640,
+                     *         1795769655,
+                     *         1795769670,
+                     *         1795769685,
+                     *         1795769700,
+                     *         1795769715,
+                     *         1795769730,
+                     *         1795769745,
+                     *         1795769760,
+                     *         1795769775,
+                     *         1795769790,
+                     *         1795769805,
+                     *         1795769820,
+                     *         1795769835,
+                     *         1795769850,
+                     *         1795769865,
+                     *         1795769880,
+                     *         1795769895,
+                     *         1795769910,
+                     *         1795769925,
+                     *         1795769940,
+                     *         1795769955,
+                     *         1795769970,
+                     *         1795769985
                      *       ],
                      *       "series": []
                      *     }
@@ -11938,14 +11999,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bf0e1d90-3d30-44be-adec-769974144581",
+                     *           "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:58.874117Z",
+                     *           "created_at": "2026-11-27T08:59:43.513871Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12003,12 +12064,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf0e1d90-3d30-44be-adec-769974144581",
+                     *       "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:58.874117Z",
+                     *       "created_at": "2026-11-27T08:59:43.513871Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12087,12 +12148,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf0e1d90-3d30-44be-adec-769974144581",
+                     *       "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:58.874117Z",
+                     *       "created_at": "2026-11-27T08:59:43.513871Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12231,14 +12292,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf0e1d90-3d30-44be-adec-769974144581",
+                     *       "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:58.874117Z",
+                     *       "created_at": "2026-11-27T08:59:43.513871Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12304,12 +12365,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
+                     *           "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-26T13:17:49.159923Z",
+                     *           "created_at": "2026-11-27T08:59:39.472334Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -12324,7 +12385,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-26T13:17:49.196025Z"
+                     *               "last_transition_time": "2026-11-27T08:59:39.494133Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -12394,12 +12455,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
+                     *       "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:49.159923Z",
+                     *       "created_at": "2026-11-27T08:59:39.472334Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12414,7 +12475,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-26T13:17:49.196025Z"
+                     *           "last_transition_time": "2026-11-27T08:59:39.494133Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -12470,12 +12531,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
+                     *       "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:49.159923Z",
+                     *       "created_at": "2026-11-27T08:59:39.472334Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12490,7 +12551,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-26T13:17:49.196025Z"
+                     *           "last_transition_time": "2026-11-27T08:59:39.494133Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -12614,12 +12675,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
+                     *       "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:49.159923Z",
+                     *       "created_at": "2026-11-27T08:59:39.472334Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12634,7 +12695,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-26T13:17:49.196025Z"
+                     *           "last_transition_time": "2026-11-27T08:59:39.494133Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -12776,10 +12837,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
+                     *             "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-26T13:17:48Z"
+                     *             "creationTimestamp": "2026-11-27T08:59:39Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -12842,7 +12903,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-26T13:18:00Z"
+                     *                 "lastTransitionTime": "2026-11-27T08:59:44Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -12950,10 +13011,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "60bf5b46-b650-45c8-811f-05c21a50939f",
+                     *         "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-26T13:17:49Z"
+                     *         "creationTimestamp": "2026-11-27T08:59:39Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -12966,7 +13027,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-26T13:17:49Z"
+                     *             "lastTransitionTime": "2026-11-27T08:59:39Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13113,10 +13174,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "a23efa1e-6a4b-4a5a-b8f2-570bd710986c",
+                     *         "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-26T13:17:48Z"
+                     *         "creationTimestamp": "2026-11-27T08:59:39Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13179,7 +13240,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-26T13:18:00Z"
+                     *             "lastTransitionTime": "2026-11-27T08:59:44Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13333,14 +13394,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
+                     *           "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:56.659181Z",
+                     *           "created_at": "2026-11-27T08:59:42.489948Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -13385,12 +13446,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
+                     *       "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:56.659181Z",
+                     *       "created_at": "2026-11-27T08:59:42.489948Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13446,12 +13507,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
+                     *       "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:56.659181Z",
+                     *       "created_at": "2026-11-27T08:59:42.489948Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13576,14 +13637,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fb906007-102a-485b-87e0-5bcc993f0d27",
+                     *       "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:56.659181Z",
+                     *       "created_at": "2026-11-27T08:59:42.489948Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13635,12 +13696,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
+                     *           "uid": "9ade7808-0083-475b-b547-e558665624e2",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:57.184245Z",
+                     *           "created_at": "2026-11-27T08:59:42.736516Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -13687,12 +13748,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
+                     *       "uid": "9ade7808-0083-475b-b547-e558665624e2",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:57.184245Z",
+                     *       "created_at": "2026-11-27T08:59:42.736516Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -13751,12 +13812,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
+                     *       "uid": "9ade7808-0083-475b-b547-e558665624e2",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:57.184245Z",
+                     *       "created_at": "2026-11-27T08:59:42.736516Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -13883,12 +13944,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "77dbd17d-d4f1-4482-8717-65b4c09004f6",
+                     *       "uid": "9ade7808-0083-475b-b547-e558665624e2",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:57.184245Z",
+                     *       "created_at": "2026-11-27T08:59:42.736516Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -13942,7 +14003,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
+                     *           "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -13951,7 +14012,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:39.887899Z",
+                     *           "created_at": "2026-11-27T08:59:37.462366Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -13993,7 +14054,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
+                     *       "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14001,7 +14062,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:39.887899Z",
+                     *       "created_at": "2026-11-27T08:59:37.462366Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14056,7 +14117,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
+                     *       "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14064,7 +14125,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:39.887899Z",
+                     *       "created_at": "2026-11-27T08:59:37.462366Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14186,7 +14247,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "46791c09-925e-4706-bf6e-9dd605fc6966",
+                     *       "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14195,7 +14256,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:39.887899Z",
+                     *       "created_at": "2026-11-27T08:59:37.462366Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14259,7 +14320,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-26T13:17:33.659322Z",
+                     *           "updated_at": "2026-11-27T08:59:37.160424Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -14330,7 +14391,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-26T13:17:33.659322Z",
+                     *       "updated_at": "2026-11-27T08:59:37.160424Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -14402,7 +14463,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -14441,7 +14502,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -14480,7 +14541,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-d61c0",
+                     *               "workload": "ai-research/job-train-82fc6",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -14519,7 +14580,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-d61c0",
+                     *               "workload": "ai-research/job-train-82fc6",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -14558,7 +14619,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -14597,7 +14658,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -14701,7 +14762,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-26T13:17:33.659322Z",
+                     *       "updated_at": "2026-11-27T08:59:37.160424Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15061,7 +15122,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-26T13:18:04.186151Z"
+                     *           "created_at": "2026-11-27T08:59:47.777915Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15122,7 +15183,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-26T13:18:04.186151Z"
+                     *       "created_at": "2026-11-27T08:59:47.777915Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15217,7 +15278,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-26T13:18:04.186151Z"
+                     *       "created_at": "2026-11-27T08:59:47.777915Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15427,7 +15488,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-26T13:18:09.543147Z"
+                     *           "heartbeat_at": "2026-11-27T08:59:49.263383Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -15555,7 +15616,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-471b1",
+                     *           "name": "job-train-0c72b",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -15797,12 +15858,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
+                     *           "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:54.674894Z",
+                     *           "created_at": "2026-11-27T08:59:41.914426Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -15848,12 +15909,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
+                     *       "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:54.674894Z",
+                     *       "created_at": "2026-11-27T08:59:41.914426Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -15911,12 +15972,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
+                     *       "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:54.674894Z",
+                     *       "created_at": "2026-11-27T08:59:41.914426Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16040,12 +16101,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "359f7ad4-6367-4be4-b8d7-e45792b8c86e",
+                     *       "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:54.674894Z",
+                     *       "created_at": "2026-11-27T08:59:41.914426Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16098,14 +16159,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
+                     *           "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:57.900002Z",
+                     *           "created_at": "2026-11-27T08:59:43.070379Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16155,12 +16216,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
+                     *       "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:57.900002Z",
+                     *       "created_at": "2026-11-27T08:59:43.070379Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16224,12 +16285,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
+                     *       "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:57.900002Z",
+                     *       "created_at": "2026-11-27T08:59:43.070379Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16359,14 +16420,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a9b4de1a-5905-4cc7-99f5-f0b88a5154df",
+                     *       "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:57.900002Z",
+                     *       "created_at": "2026-11-27T08:59:43.070379Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16459,8 +16520,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-27T13:18:15.281793Z",
-                     *       "until": "2026-11-26T13:18:15.281793Z",
+                     *       "since": "2026-10-28T08:59:52.591977Z",
+                     *       "until": "2026-11-27T08:59:52.591977Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -16522,28 +16583,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.133,
-                     *           0.465,
-                     *           0.643,
+                     *           0.054,
+                     *           0.276,
+                     *           0.399,
                      *           1,
                      *           0,
-                     *           0.758,
+                     *           0.391,
                      *           0,
                      *           2,
-                     *           0.004
+                     *           0.001
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.133,
-                     *         "wait_p90_seconds": 0.465,
-                     *         "wait_max_seconds": 0.643,
+                     *         "wait_p50_seconds": 0.054,
+                     *         "wait_p90_seconds": 0.276,
+                     *         "wait_max_seconds": 0.399,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.758,
+                     *         "run_mean_seconds": 0.391,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.004
+                     *         "device_hours": 0.001
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -16597,14 +16658,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
+                     *           "uid": "17be50ae-300c-433c-88e9-14e448193b29",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:48.007738Z",
+                     *           "created_at": "2026-11-27T08:59:39.041688Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -16687,12 +16748,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
+                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:48.007738Z",
+                     *       "created_at": "2026-11-27T08:59:39.041688Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -16788,12 +16849,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
+                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:48.007738Z",
+                     *       "created_at": "2026-11-27T08:59:39.041688Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -16863,15 +16924,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
+                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-26T13:17:48.007738Z",
-                     *       "deletion_requested_at": "2026-11-26T13:18:20.723302Z",
+                     *       "created_at": "2026-11-27T08:59:39.041688Z",
+                     *       "deletion_requested_at": "2026-11-27T08:59:54.988429Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -16978,14 +17039,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8afdb47e-b847-4f8f-9527-7daeaeacf634",
+                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:48.007738Z",
+                     *       "created_at": "2026-11-27T08:59:39.041688Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17076,14 +17137,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8753b066-664e-4559-959e-42364e28e663",
+                     *           "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:59.615853Z",
+                     *           "created_at": "2026-11-27T08:59:43.927186Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17133,12 +17194,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8753b066-664e-4559-959e-42364e28e663",
+                     *       "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:59.615853Z",
+                     *       "created_at": "2026-11-27T08:59:43.927186Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17202,12 +17263,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8753b066-664e-4559-959e-42364e28e663",
+                     *       "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:59.615853Z",
+                     *       "created_at": "2026-11-27T08:59:43.927186Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17338,14 +17399,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8753b066-664e-4559-959e-42364e28e663",
+                     *       "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:59.615853Z",
+                     *       "created_at": "2026-11-27T08:59:43.927186Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17401,12 +17462,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "8d33cd0a-b700-48f2-a7f2-7bfd2a4d9b0c",
+                     *           "uid": "1db0957e-6564-4fdd-919e-2867ca5d5136",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-26T13:17:33.927913Z",
+                     *           "created_at": "2026-11-27T08:59:37.244044Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -17520,12 +17581,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2a0e7e72-29a1-4c52-90ed-6fb2dffc3e80",
+                     *       "uid": "2248bb46-b485-492c-8935-1109c882f343",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:50.677215Z",
+                     *       "created_at": "2026-11-27T08:59:40.091573Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -17651,12 +17712,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2a0e7e72-29a1-4c52-90ed-6fb2dffc3e80",
+                     *       "uid": "2248bb46-b485-492c-8935-1109c882f343",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:50.677215Z",
+                     *       "created_at": "2026-11-27T08:59:40.091573Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -17711,14 +17772,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
+                     *           "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:55.642757Z",
+                     *           "created_at": "2026-11-27T08:59:42.197979Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -17765,12 +17826,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
+                     *       "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:55.642757Z",
+                     *       "created_at": "2026-11-27T08:59:42.197979Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -17831,12 +17892,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
+                     *       "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:55.642757Z",
+                     *       "created_at": "2026-11-27T08:59:42.197979Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -17963,14 +18024,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9cc3c635-662e-48a6-aa2c-c7eeb0b98e0a",
+                     *       "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:55.642757Z",
+                     *       "created_at": "2026-11-27T08:59:42.197979Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18030,7 +18091,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-26T13:18:03.997907Z"
+                     *           "updated_at": "2026-11-27T08:59:47.626080Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18083,7 +18144,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-26T13:18:03.997907Z"
+                     *       "updated_at": "2026-11-27T08:59:47.626080Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18128,7 +18189,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-26T13:18:03.997907Z"
+                     *       "updated_at": "2026-11-27T08:59:47.626080Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18215,7 +18276,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-26T13:18:04.073666Z"
+                     *       "updated_at": "2026-11-27T08:59:47.695917Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18262,11 +18323,11 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "cluster_id": 1,
+                     *           "cluster_id": 3,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-26T13:18:09.080967Z",
-                     *           "duration_seconds": 0.009673599997768179,
+                     *           "started_at": "2026-11-27T08:59:50.659610Z",
+                     *           "duration_seconds": 0.0020765679996657127,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -18400,7 +18461,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-26T13:17:51.758409Z"
+                     *       "created_at": "2026-11-27T08:59:40.399094Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -18475,10 +18536,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "1ceac4f2-8ff6-43a4-b3ea-e4b11bc7df4b",
+                     *           "id": "d33a3a21-bddc-45cb-bdcf-16c8dee696df",
                      *           "name": "nightly",
-                     *           "created": "2026-11-26T13:17:51.896683Z",
-                     *           "expiry": "2027-02-24T13:17:51.896033Z",
+                     *           "created": "2026-11-27T08:59:40.440006Z",
+                     *           "expiry": "2027-02-25T08:59:40.439691Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -18533,10 +18594,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "1ceac4f2-8ff6-43a4-b3ea-e4b11bc7df4b",
+                     *       "id": "d33a3a21-bddc-45cb-bdcf-16c8dee696df",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-24T13:17:51.896033Z",
+                     *       "expiry": "2027-02-25T08:59:40.439691Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -18664,7 +18725,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-25T13:18:14.996636Z",
+                     *       "since": "2026-11-26T08:59:52.245856Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -18775,14 +18836,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
+                     *           "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:53.940451Z",
+                     *           "created_at": "2026-11-27T08:59:41.578019Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -18828,12 +18889,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
+                     *       "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:53.940451Z",
+                     *       "created_at": "2026-11-27T08:59:41.578019Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -18893,12 +18954,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
+                     *       "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:53.940451Z",
+                     *       "created_at": "2026-11-27T08:59:41.578019Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19024,14 +19085,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "413832e2-fe44-4bdd-93fc-5a9a59b38979",
+                     *       "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:53.940451Z",
+                     *       "created_at": "2026-11-27T08:59:41.578019Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19090,7 +19151,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-26T13:17:33.904357Z"
+                     *           "created_at": "2026-11-27T08:59:37.242268Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19141,7 +19202,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-26T13:17:49.957641Z"
+                     *       "created_at": "2026-11-27T08:59:39.894910Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19184,7 +19245,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-26T13:17:49.957641Z"
+                     *       "created_at": "2026-11-27T08:59:39.894910Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19236,7 +19297,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-26T13:17:49.957641Z"
+                     *       "created_at": "2026-11-27T08:59:39.894910Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19281,10 +19342,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "cbb47a58-014f-4cbe-83a6-fd1fbfbb31e5",
+                     *           "id": "fc6b6f97-1e95-4de0-87de-61f2ee1048c0",
                      *           "name": "laptop",
-                     *           "created": "2026-11-26T13:17:51.320444Z",
-                     *           "expiry": "2027-02-24T13:17:51.319652Z",
+                     *           "created": "2026-11-27T08:59:40.265412Z",
+                     *           "expiry": "2027-02-25T08:59:40.265168Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -19364,12 +19425,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
+                     *           "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-26T13:17:49.441585Z",
+                     *           "created_at": "2026-11-27T08:59:39.610636Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -19413,12 +19474,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
+                     *       "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:49.441585Z",
+                     *       "created_at": "2026-11-27T08:59:39.610636Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -19474,12 +19535,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
+                     *       "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-26T13:17:49.441585Z",
+                     *       "created_at": "2026-11-27T08:59:39.610636Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -19601,12 +19662,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ea04b0b-e1c3-4ca0-9b79-99ac521bdaf2",
+                     *       "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-26T13:17:49.441585Z",
+                     *       "created_at": "2026-11-27T08:59:39.610636Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -19713,8 +19774,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 6,
-                     *           "uid": "0fca0960-399f-4ddf-8b31-c4ec2c2f2af6",
+                     *           "id": 8,
+                     *           "uid": "185bf982-8fbb-46e8-89b5-e217eb1fa221",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -19723,10 +19784,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-26T13:18:08.947961Z",
+                     *           "created_at": "2026-11-27T08:59:50.605164Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-26T13:18:08.947961Z",
-                     *           "quota_reserved_at": "2026-11-26T13:18:09.080967Z",
+                     *           "queued_at": "2026-11-27T08:59:50.605164Z",
+                     *           "quota_reserved_at": "2026-11-27T08:59:50.659610Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -19838,8 +19899,8 @@ export interface operations {
                      * @example {
                      *       "workloads": [
                      *         {
-                     *           "id": 3,
-                     *           "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
+                     *           "id": 5,
+                     *           "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -19891,8 +19952,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
+                     *       "id": 5,
+                     *       "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -19901,11 +19962,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-26T13:18:05.660808Z",
+                     *       "created_at": "2026-11-27T08:59:48.902299Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-26T13:18:05.660808Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
-                     *       "admitted_at": "2026-11-26T13:18:06.625678Z",
+                     *       "queued_at": "2026-11-27T08:59:48.902299Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
+                     *       "admitted_at": "2026-11-27T08:59:49.354581Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -19920,14 +19981,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-26T13:18:06.625678Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.354581Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -19936,7 +19997,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1080.1080.2154",
+                     *       "resource_version": "1150.1150.2294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -19977,7 +20038,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:06.480804Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.292133Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20046,8 +20107,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "0fca0960-399f-4ddf-8b31-c4ec2c2f2af6",
+                     *       "id": 8,
+                     *       "uid": "185bf982-8fbb-46e8-89b5-e217eb1fa221",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -20056,10 +20117,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T13:18:08.947961Z",
+                     *       "created_at": "2026-11-27T08:59:50.605164Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-26T13:18:08.947961Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:09.080967Z",
+                     *       "queued_at": "2026-11-27T08:59:50.605164Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:50.659610Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20075,14 +20136,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:09.080967Z"
+                     *           "last_transition_time": "2026-11-27T08:59:50.659610Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T13:18:09.080967Z"
+                     *           "last_transition_time": "2026-11-27T08:59:50.659610Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20090,8 +20151,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-26T13:18:15.501933Z",
-                     *       "resource_version": "1117.1096.2192",
+                     *       "deletion_requested_at": "2026-11-27T08:59:53.093623Z",
+                     *       "resource_version": "1174.1166.2332",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -20132,7 +20193,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:09.080967Z"
+                     *           "last_transition_time": "2026-11-27T08:59:50.659610Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20142,7 +20203,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-2",
+                     *           "uuid": "GPU-6",
                      *           "node": "gpu-1"
                      *         },
                      *         {
@@ -20151,7 +20212,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-1",
+                     *           "uuid": "GPU-5",
                      *           "node": "gpu-1"
                      *         }
                      *       ]
@@ -20214,8 +20275,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
+                     *       "id": 5,
+                     *       "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20224,10 +20285,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T13:18:05.660808Z",
+                     *       "created_at": "2026-11-27T08:59:48.902299Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-26T13:18:05.660808Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
+                     *       "queued_at": "2026-11-27T08:59:48.902299Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20243,14 +20304,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20259,7 +20320,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1079.1077.2154",
+                     *       "resource_version": "1149.1147.2294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20300,7 +20361,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:06.480804Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.292133Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20364,8 +20425,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
+                     *       "id": 6,
+                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -20374,10 +20435,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T13:18:05.832294Z",
+                     *       "created_at": "2026-11-27T08:59:49.011665Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
+                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20393,14 +20454,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20408,8 +20469,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-26T13:18:08.772248Z",
-                     *       "resource_version": "1093.1077.2154",
+                     *       "deletion_requested_at": "2026-11-27T08:59:50.465909Z",
+                     *       "resource_version": "1163.1147.2294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20450,7 +20511,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20522,11 +20583,11 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 12,
-                     *           "at": "2026-11-26T13:18:06.625678Z",
+                     *           "id": 14,
+                     *           "at": "2026-11-27T08:59:49.354581Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -20629,8 +20690,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
+                     *       "id": 6,
+                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -20639,10 +20700,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T13:18:05.832294Z",
+                     *       "created_at": "2026-11-27T08:59:49.011665Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
+                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20658,14 +20719,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20674,7 +20735,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1086.1077.2154",
+                     *       "resource_version": "1156.1147.2294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20715,7 +20776,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20930,8 +20991,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
+                     *       "id": 6,
+                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -20940,10 +21001,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T13:18:05.832294Z",
+                     *       "created_at": "2026-11-27T08:59:49.011665Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
+                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20959,14 +21020,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20975,7 +21036,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1081.1077.2154",
+                     *       "resource_version": "1151.1147.2294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21016,7 +21077,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21080,8 +21141,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "d9ef5ac6-8ea6-4b1b-b7c0-3502cc605e2e",
+                     *       "id": 6,
+                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21090,10 +21151,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-26T13:18:05.832294Z",
+                     *       "created_at": "2026-11-27T08:59:49.011665Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-26T13:18:05.832294Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
+                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21109,14 +21170,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21125,7 +21186,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1088.1077.2154",
+                     *       "resource_version": "1158.1147.2294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21166,7 +21227,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21230,8 +21291,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "489e6333-9778-464f-90ac-2d145d7fb57a",
+                     *       "id": 5,
+                     *       "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21240,11 +21301,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-26T13:18:05.660808Z",
+                     *       "created_at": "2026-11-27T08:59:48.902299Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-26T13:18:05.660808Z",
-                     *       "quota_reserved_at": "2026-11-26T13:18:05.948690Z",
-                     *       "admitted_at": "2026-11-26T13:18:06.625678Z",
+                     *       "queued_at": "2026-11-27T08:59:48.902299Z",
+                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
+                     *       "admitted_at": "2026-11-27T08:59:49.354581Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -21259,14 +21320,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-26T13:18:05.948690Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-26T13:18:06.625678Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.354581Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21275,7 +21336,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1083.1080.2154",
+                     *       "resource_version": "1153.1150.2294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21316,7 +21377,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-26T13:18:06.480804Z"
+                     *           "last_transition_time": "2026-11-27T08:59:49.292133Z"
                      *         }
                      *       ],
                      *       "devices": [
