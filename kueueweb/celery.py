@@ -9,11 +9,12 @@ from typing import Any
 from celery import Celery, bootsteps
 from celery.beat import Scheduler
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import beat_init, celeryd_init, task_postrun, task_prerun
+from celery.signals import beat_init, celeryd_init, task_postrun, task_prerun, worker_ready
 from django.db import DatabaseError, close_old_connections
 from kombu.transport import TRANSPORT_ALIASES
 
 from accounts.chores import CHORE_SECONDS, Chores
+from accounts.collector import calm_the_collector
 from accounts.events import request_chore, scheduled_cluster
 from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 
@@ -66,6 +67,13 @@ def wait_for_tables(**_: Any) -> None:
     from accounts.migrated import wait_until_migrated  # models are not loaded when this module is
 
     wait_until_migrated()
+
+
+@worker_ready.connect
+@beat_init.connect
+def collect_seldom(**_: Any) -> None:
+    """Modules and settings are loaded by now, and stay."""
+    calm_the_collector()
 
 
 @task_prerun.connect

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -19,6 +18,7 @@ from django.utils import timezone
 
 from accounts.alone import Work, alone, one_of
 from accounts.chores import runs_while
+from accounts.collector import calm_the_collector
 from accounts.events import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from accounts.heartbeat import note_progress, touch_file
 from accounts.models import MIRRORED_MODES, Cluster
@@ -127,15 +127,8 @@ def _scheduled() -> list[Cluster]:
 def _start(kind: type[Engine], cluster: Cluster, aside: Collection[str]) -> Engine:
     with leadership.loading():
         engine = kind(cluster, leadership.holder, aside=aside, progress=leadership.renew)
-    _calm_the_collector()
+    calm_the_collector()
     return engine
-
-
-def _calm_the_collector() -> None:
-    """A loaded World is large and long-lived. Without this, garbage collection would take half of a cycle's time."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 _schedulings = Schedulings(_start)

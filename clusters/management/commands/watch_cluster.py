@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.collector import calm_the_collector
 from accounts.migrated import wait_until_migrated
 from accounts.models import Cluster
 from accounts.outages import patiently
@@ -46,6 +47,7 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stopped.set())
         self.stdout.write(f"watching {cluster.name} at {client.server}")
         self.stdout.flush()
+        calm_the_collector()
         watcher.run(stopped)
 
 
