@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_SHARE: Final = 0.1
+"""The share of one processor that a loop may take before its turns are further apart."""
+
 
 class Pace:
     """When the next turn may begin: a moment after its first change, and not too soon after the turn before."""
 
-    def __init__(self, apart: float, *, delay: float = 0.0) -> None:
-        """Both in seconds."""
-        self._apart = apart
+    def __init__(self, apart: float, *, delay: float = 0.0, longest: float | None = None) -> None:
+        """In seconds: the least time from turn to turn, how long a turn waits for more changes, and how far apart turns
+        may come to be by their cost; None: no further."""
+        self._least = self._apart = apart
+        self._longest = apart if longest is None else longest
         self._delay = delay
         self._last = float("-inf")
 
@@ -16,3 +23,7 @@ class Pace:
         """The beginning of the turn whose first change came now."""
         self._last = max(now + self._delay, self._last + self._apart)
         return self._last
+
+    def spent(self, processor_seconds: float) -> None:
+        """Note the processor time of the turn that ended: after an expensive one, more changes are gathered."""
+        self._apart = max(self._least, min(self._longest, processor_seconds / _SHARE))

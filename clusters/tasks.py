@@ -29,7 +29,9 @@ from scheduling.state.second_pass import MULTIKUEUE
 _log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS: Final = 0.25
-_paces: Final = defaultdict[int, Pace](partial(Pace, _SWEEP_SECONDS))
+_MAX_SWEEP_SECONDS: Final = 0.75
+"""The time from sweep to sweep of one process: the least, and where sweeps take more than a tenth of a processor."""
+_paces: Final = defaultdict[int, Pace](partial(Pace, _SWEEP_SECONDS, longest=_MAX_SWEEP_SECONDS))
 
 
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
@@ -50,7 +52,9 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     for found in due:
         _keep_sweeps_apart(found)
         wake_taken(PUSH_TASK, found.name)
+        before = time.thread_time()
         push_pending(found)
+        _paces[found.pk].spent(time.thread_time() - before)
 
 
 def _keep_sweeps_apart(cluster: Cluster) -> None:

@@ -79,6 +79,8 @@ _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.25
 """While changes come all the time, the least time from turn to turn: a turn costs more than a change in it."""
+_MAX_TURN_SECONDS: Final = 1.0
+"""The time from turn to turn where turns take more than a tenth of a processor."""
 _BEAT_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 1.0
@@ -280,10 +282,13 @@ class Watcher:
             self._recover(stopped)  # in order, so that pods find the workloads that they belong to
         reflectors.follow(kind for kind in self.kinds if kind not in _OPTIONAL)
         asking.start()
-        pace = Pace(_TURN_SECONDS, delay=_GATHER_SECONDS)
+        pace = Pace(_TURN_SECONDS, delay=_GATHER_SECONDS, longest=_MAX_TURN_SECONDS)
         try:
-            while not stopped.is_set() and not self._turn(_gather(inbox, pace), reflectors, stopped):
-                pass
+            changed = False
+            while not stopped.is_set() and not changed:
+                items, before = _gather(inbox, pace), time.thread_time()
+                changed = self._turn(items, reflectors, stopped)
+                pace.spent(time.thread_time() - before)
         finally:
             ended.set()
             reflectors.stop()
