@@ -143,10 +143,14 @@ class _WriteGuard:
         """What the next of our requests get instead of an answer: a status, and headers; 0: the connection is cut."""
         self.away = False
         """Whether none of our requests gets an answer."""
+        self.requests: list[str] = []
+        """Our requests: method and path."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         agents = dict(scope.get("headers") or ())
         ours = scope["type"] == "http" and agents.get(b"user-agent") == b"kueueweb"
+        if ours:
+            self.requests.append(f"{scope['method']} {scope['path']}")
         if ours and (self.away or self.faults):
             await self._fail(send, *((0, {}) if self.away else self.faults.pop(0)))
             return

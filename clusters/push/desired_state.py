@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from accounts.models import Cluster
+from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.objects import HOSTNAME_LABEL, AdmittedWorkload, JobSource, PodSetAdmission
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.registry import JOB_KINDS
@@ -18,7 +19,7 @@ from gpus.models import AllocationSource, DeviceAllocation, Node
 from gpus.models import Device as DeviceRow
 from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
-from queues.manifests.kueue_keys import SLICE_NAME
+from queues.manifests.kueue_keys import ELASTIC_JOB, SLICE_NAME
 from queues.models import AdmissionCheck, Job, PodSet, ResourceFlavor, Workload
 from queues.services.admission_rows import read_check_state, read_topology_assignment
 from queues.services.cluster_objects import StoredObjects
@@ -50,9 +51,19 @@ _WORK: Final = """
                 AND (pushed_generation IS DISTINCT FROM generation OR deletion_requested_at IS NOT NULL)
         ),
         EXISTS (
-            SELECT FROM queues_workload
-            WHERE cluster_id = %(cluster)s AND job_id IS NOT NULL AND quota_reserved_at IS NOT NULL
-                AND status <> 'Finished'
+            SELECT FROM queues_workload AS workload JOIN queues_job AS job ON job.id = workload.job_id
+            WHERE workload.cluster_id = %(cluster)s AND workload.quota_reserved_at IS NOT NULL
+                AND workload.status <> 'Finished' AND (
+                    workload.evicted_at IS NOT NULL OR job.kind <> ALL(%(suspendable)s)
+                    OR jsonb_exists(workload.annotations, %(elastic)s) OR jsonb_exists(job.annotations, %(elastic)s)
+                    OR EXISTS (
+                        SELECT FROM queues_podset
+                        WHERE workload_id = workload.id AND (
+                            nodes <> '[]' OR topology_assignment IS NOT NULL
+                            OR jsonb_exists(template -> 'spec', 'schedulingGates')
+                        )
+                    )
+                )
         ),
         EXISTS (
             SELECT FROM queues_admissioncheck
@@ -61,12 +72,16 @@ _WORK: Final = """
 """
 MAKERS: Final = [kind.kind for kind in JOB_KINDS.values() if not kind.has_workload]
 """The kinds of objects that make jobs."""
+_SUSPENDABLE: Final = [
+    kind.kind for kind in JOB_KINDS.values() if kind.stopping is Stopping.SUSPEND and not kind.groups_pods
+]
+"""The kinds that start their pods by themselves: the pods wait for us only where we choose the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """The parts of a sweep that have rows to work on: workloads to tell the cluster of, makers of jobs to tell it of,
-    workloads with jobs that hold quota, whose pods are followed, and checks by which nodes are asked for."""
+    workloads whose pods wait for us or are to stop, and checks by which nodes are asked for."""
 
     tells: bool
     tells_of_makers: bool
@@ -77,7 +92,8 @@ class Work:
 def work_of(cluster: Cluster) -> Work:
     """Look, by one query, for what a sweep has to do. What is committed later asks for a sweep of its own."""
     with connection.cursor() as cursor:
-        cursor.execute(_WORK, {"cluster": cluster.pk, "makers": MAKERS, "provisioning": PROVISIONING})
+        values = {"cluster": cluster.pk, "makers": MAKERS, "suspendable": _SUSPENDABLE, "elastic": ELASTIC_JOB}
+        cursor.execute(_WORK, {**values, "provisioning": PROVISIONING})
         return Work(*cursor.fetchone())
 
 

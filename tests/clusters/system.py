@@ -37,6 +37,7 @@ class System:
 
     def __init__(self, server: ServerThread) -> None:
         self._url = server.url
+        self.guard = server.guard
         self.cluster = make_cluster(server_url=server.url)
         make_resource_flavor(self.cluster, "gpu-flavor", node_labels={"gpu": "on"})
         make_cluster_queue(self.cluster, quotas=QUOTAS)

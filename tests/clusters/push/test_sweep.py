@@ -13,12 +13,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster, Namespace
-from clusters.client import NAMESPACES, NODES, PODS, TokenBucket, WatchEvent, connect
+from accounts.services.cluster_settings import set_placement
+from clusters.client import NAMESPACES, NODES, PODS, JsonObject, TokenBucket, WatchEvent, connect
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
 from gpus.models import Device, DeviceAllocation
+from queues.manifests.kueue_keys import ELASTIC_JOB
 from queues.models import Job, Pod, Workload
 from queues.services.workloads import cancel, hold, release
+from scheduling.model.vocabulary import PlacementScope
 from tests.acceptance.processes import wait_for
 from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.clusters.system import System, deployment, gpu_job, queued
@@ -299,6 +302,56 @@ def test_a_sweep_without_work_looks_for_it_by_one_query(system: System) -> None:
         assert system.push() == PushReport()
     told = [query["sql"] for query in queries if "queues_workload" in query["sql"] or "queues_job" in query["sql"]]
     assert (len(told), len(queries)) == (1, 4)
+
+
+def _lists_of_pods(system: System) -> int:
+    system.guard.requests.clear()
+    system.push()
+    return system.guard.requests.count("GET /api/v1/pods")
+
+
+def _stop(system: System) -> None:
+    hold(system.cluster, [(system.workload().namespace, system.workload().name)], actor="alice")
+    system.engine.run()
+
+
+def _plain_job(**template: object) -> JsonObject:
+    manifest = queued(job("train", parallelism=2, completions=2, run_seconds=1000))
+    manifest["spec"]["template"]["spec"] |= template
+    return manifest
+
+
+def _place_devices_only(system: System) -> None:
+    set_placement(system.cluster, PlacementScope.DEVICES)
+    system.cluster.refresh_from_db()
+
+
+def test_running_pods_that_start_by_themselves_are_not_listed(system: System) -> None:
+    _place_devices_only(system)
+    system.submit(_plain_job())
+    system.turn()
+    assert (system.workload().status, _lists_of_pods(system)) == ("Admitted", 0)
+    _stop(system)
+    assert _lists_of_pods(system) > 0  # until none is left, its quota is held
+    system.turn()
+    assert (system.workload().quota_reserved_at, _lists_of_pods(system)) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        gpu_job(run_seconds=1000),
+        deployment(1),
+        _plain_job(schedulingGates=[{"name": "kueue.x-k8s.io/topology"}]),
+        {**_plain_job(), "metadata": {**_plain_job()["metadata"], "annotations": {ELASTIC_JOB: "true"}}},
+    ],
+    ids=["with devices", "pod by pod", "gated by its owner", "elastic"],
+)
+def test_pods_that_wait_for_us_are_listed(system: System, manifest: JsonObject) -> None:
+    _place_devices_only(system)
+    system.submit(manifest)
+    system.turn()
+    assert _lists_of_pods(system) == 1
 
 
 def test_nothing_is_pushed_to_an_observed_cluster(system: System) -> None:
