@@ -180,6 +180,8 @@ class JobSync:
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         """Handle deleted jobs: a found job takes its workload along, a job of ours is created again."""
+        if not jobs:
+            return
         rows = self._rows(jobs)
         lost = [row for row in rows.values() if not row.deletion_requested_at]
         self._without_job(lost)
@@ -191,19 +193,17 @@ class JobSync:
         """Find jobs that should be in the cluster and are missing in a complete list."""
         there = {key for job in present for key in keys_of(job)}
         told = Q(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
-        rows = (
-            Workload.objects.filter(
-                told | Q(job__found_in_cluster=True),
-                cluster=self._cluster,
-                job__kind=self._kind.kind,
-                job__deletion_requested_at=None,
-            )
-            .exclude(status=WorkloadStatus.FINISHED)
-            .select_related("job")
-            .defer("job__manifest")
-        )
-        missing = {row.job.pk: row.job for row in rows if row.job is not None and row_key(row.job) not in there}
-        self._without_job([row for row in missing.values() if self._is_gone(row)])
+        expected = Workload.objects.filter(
+            told | Q(job__found_in_cluster=True),
+            cluster=self._cluster,
+            job__kind=self._kind.kind,
+            job__deletion_requested_at=None,
+        ).exclude(status=WorkloadStatus.FINISHED)
+        # Nearly all of them are there, so their rows are not read.
+        keys = expected.order_by().values_list("job", "job__namespace", "job__name", "job__uid")
+        missing = {pk for pk, namespace, name, uid in keys if (namespace, name, str(uid)) not in there}
+        rows = Job.objects.filter(pk__in=missing).order_by("pk")
+        self._without_job([row for row in rows if self._is_gone(row)])
 
     def _is_gone(self, row: Job) -> bool:
         """Whether the cluster confirms that this job does not exist. A list may be older than the rows and lack a
