@@ -160,12 +160,14 @@ class PodSync:
         self._decided: dict[tuple[str, str], _Decided] = {}
         self._usage: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] | None = None
         self._vendors = VENDORS
+        self._settings: object = None
+        self._versions: dict[str, str] = {}
+        """The version of each pod as it was read last: a list has nearly all pods as they were."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came, and store what follows from all of them."""
         batch = _Batch()
-        settings = self._cluster.device_plugin_configuration.get("settings") or {}
-        self._vendors = configured_vendors(settings, VENDORS)
+        self._configure()
         for item in items:
             if isinstance(item, Listing):
                 self._replace(item.items, batch)
@@ -189,6 +191,12 @@ class PodSync:
         self._record_external(batch, now)
         if batch.push or any(workload.evicted for workload in known.values()):
             request_push(self._cluster.name)
+
+    def _configure(self) -> None:
+        settings = self._cluster.device_plugin_configuration.get("settings") or {}
+        if settings != self._settings:
+            self._settings, self._vendors = settings, configured_vendors(settings, VENDORS)
+            self._versions.clear()
 
     def tick(self, now: float) -> None:
         """Count pods as external once their workload no longer holds their slices."""
@@ -216,12 +224,8 @@ class PodSync:
             self._remove(uid, batch)
 
     def _note(self, manifest: JsonObject, batch: _Batch) -> None:
-        pod = self._observed(manifest)
-        if not pod.ended:
-            pod.found = found_allocation(manifest, self._vendors, init_done=_init_done(manifest))
-            if pod.row is not None and pod.found is not None:
-                pod.row = replace(pod.row, devices=_devices(pod.found))
-        before = self._pods.get(pod.uid)
+        before = self._pods.get(manifest["metadata"]["uid"])
+        pod = self._read(manifest, before)
         if before is not None and before.workload_uid != pod.workload_uid:
             batch.moved.add(pod.uid)
             self._remove(pod.uid, batch)  # a newer slice of its elastic job took it over
@@ -236,6 +240,19 @@ class PodSync:
             if left:
                 batch.left.add((left, pod.workload_uid))
 
+    def _read(self, manifest: JsonObject, before: _Pod | None) -> _Pod:
+        """The state of a pod; the one from before if neither the pod has changed nor whose pods are whose."""
+        version = str(manifest["metadata"].get("resourceVersion", ""))
+        if before is not None and self._ownership is None and version and self._versions.get(before.uid) == version:
+            return before
+        pod = self._observed(manifest)
+        if not pod.ended:
+            pod.found = found_allocation(manifest, self._vendors, init_done=_init_done(manifest))
+            if pod.row is not None and pod.found is not None:
+                pod.row = replace(pod.row, devices=_devices(pod.found))
+        self._versions[pod.uid] = version
+        return pod
+
     def _observed(self, manifest: JsonObject) -> _Pod:
         if self._ownership is None:
             return _observed(manifest, uid_label(manifest, WORKLOAD_UID_LABEL))
@@ -247,6 +264,7 @@ class PodSync:
 
     def _remove(self, uid: str, batch: _Batch) -> None:
         pod = self._pods.pop(uid, None)
+        self._versions.pop(uid, None)
         batch.stored.pop(uid, None)
         batch.gone.add(uid)
         if pod is None or not pod.workload_uid:

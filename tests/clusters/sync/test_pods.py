@@ -255,7 +255,8 @@ def test_late_repeated_and_lost_events_end_in_the_same_rows(system: System) -> N
     truth = system.client.list(PODS)
     sync = PodSync(system.cluster)
     now = system.now()
-    older = {**truth.items[0], "status": {"phase": "Pending"}}
+    earlier = {**truth.items[0]["metadata"], "resourceVersion": "1"}
+    older = {**truth.items[0], "metadata": earlier, "status": {"phase": "Pending"}}
     gone = {**truth.items[1], "metadata": {**truth.items[1]["metadata"], "uid": "ghost", "name": "ghost"}}
     events = [
         WatchEvent("ADDED", older),
@@ -271,6 +272,25 @@ def test_late_repeated_and_lost_events_end_in_the_same_rows(system: System) -> N
     }
     sync.apply([Listing((), "1")], now)
     assert not Pod.objects.exists()
+
+
+def test_a_list_reads_only_the_pods_that_changed_since(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    system.turn()
+    sync = PodSync(system.cluster)
+    (pod,) = system.client.list(PODS).items
+    sync.apply([Listing((pod,), "1")], system.now())
+
+    def phase_when_listed(version: str) -> str:
+        metadata = {**pod["metadata"], "resourceVersion": version}
+        sync.apply([Listing(({**pod, "metadata": metadata, "status": {"phase": "Unknown"}},), "2")], system.now())
+        return Pod.objects.get().phase
+
+    assert phase_when_listed(pod["metadata"]["resourceVersion"]) == "Running"
+    Pod.objects.all().delete()  # its row comes back all the same
+    assert phase_when_listed(pod["metadata"]["resourceVersion"]) == "Running"
+    assert phase_when_listed("changed") == "Unknown"
 
 
 def test_nodes_that_fail_are_noted_on_the_workloads_that_run_there(system: System) -> None:
