@@ -113,10 +113,33 @@ def run_cycles(cluster: str | None = None) -> None:
 
 def _named(name: str | None) -> list[Cluster]:
     """List the clusters that this process leads, or the named one of them."""
-    clusters = Cluster.objects.order_by("pk")
     own = leadership.cluster
-    clusters = clusters.filter(name=own) if own else clusters.exclude(name__in=settings.OWN_SCHEDULERS)
-    return list(clusters if name is None else clusters.filter(name=name))
+    return [
+        found
+        for found in _clusters.all()
+        if (found.name == own if own else found.name not in settings.OWN_SCHEDULERS) and name in (None, found.name)
+    ]
+
+
+class _Clusters:
+    """The rows of all clusters, read again when one has changed: a tick asks for them each second."""
+
+    def __init__(self) -> None:
+        self._versions: list[tuple[int, str]] = []
+        self._rows: list[Cluster] = []
+
+    def all(self) -> list[Cluster]:
+        """In the order of keys."""
+        with connection.cursor() as cursor:
+            # Each write of a row changes its `xmin`.
+            cursor.execute("SELECT id, xmin::text FROM accounts_cluster ORDER BY id")
+            versions = cursor.fetchall()
+        if versions != self._versions:
+            self._versions, self._rows = versions, list(Cluster.objects.order_by("pk"))
+        return self._rows
+
+
+_clusters = _Clusters()
 
 
 def _scheduled() -> list[Cluster]:
