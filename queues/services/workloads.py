@@ -358,6 +358,8 @@ def record_finished(
     """
     now = now or timezone.now()
     keys = list(keys)
+    if not keys:
+        return []
     message = message or "The job finished"
     ending = {"reason": reason.value, "message": message, "actor": actor}
     outlived = _Transition(
@@ -472,6 +474,8 @@ def _condition(
 
 def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: datetime | None) -> list[tuple[str, str]]:
     keys = list(keys)
+    if not keys:
+        return []
     parameters = {
         **step.parameters,
         "namespaces": [namespace for namespace, _ in keys],

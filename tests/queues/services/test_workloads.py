@@ -1,6 +1,8 @@
 """The steps of a workload's life: each changes only those that may take it, and tells of it once."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -138,6 +140,12 @@ def test_finished(cluster: Cluster) -> None:
     assert [condition["type"] for condition in row.conditions] == ["Admitted", "Finished"]
     assert WorkloadEvent.objects.filter(reason="Finished", type="Warning", actor="watcher").count() == 2
     assert workloads.record_finished(cluster, [A]) == []
+
+
+def test_no_workload_costs_no_statement(cluster: Cluster, django_assert_num_queries: Callable[..., Any]) -> None:
+    """The watcher ends the workloads of lost jobs with each batch of changes, and there are none nearly always."""
+    with django_assert_num_queries(0):
+        assert workloads.record_finished(cluster, []) == []
 
 
 def test_another_cluster_is_left_alone(cluster: Cluster) -> None:
