@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from accounts.alone import Work, alone, one_of
 from accounts.chores import runs_while
+from accounts.cluster_versions import cluster_versions
 from accounts.collector import calm_the_collector
 from accounts.events import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from accounts.heartbeat import note_progress, touch_file
@@ -125,15 +126,12 @@ class _Clusters:
     """The rows of all clusters, read again when one has changed: a tick asks for them each second."""
 
     def __init__(self) -> None:
-        self._versions: list[tuple[int, str]] = []
+        self._versions: dict[int, str] = {}
         self._rows: list[Cluster] = []
 
     def all(self) -> list[Cluster]:
         """In the order of keys."""
-        with connection.cursor() as cursor:
-            # Each write of a row changes its `xmin`.
-            cursor.execute("SELECT id, xmin::text FROM accounts_cluster ORDER BY id")
-            versions = cursor.fetchall()
+        versions = cluster_versions()
         if versions != self._versions:
             self._versions, self._rows = versions, list(Cluster.objects.order_by("pk"))
         return self._rows

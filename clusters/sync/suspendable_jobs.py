@@ -172,13 +172,13 @@ class SuspendableJobSync(JobSync):
             if last is not None and last.lists_left and last.rows and last.rows == self._rows_before.get(uid):
                 last.lists_left -= 1
                 continue
-            self._passes[uid] = _Pass(job["metadata"]["resourceVersion"], None, 0)
+            self._passes[uid] = _Pass(_version_of(job), None, 0)
             left.append(job)
         return left
 
     def _is_repeated(self, job: JsonObject) -> bool:
         last = self._passes.get(uid_of(job))
-        return last is not None and last.version == job["metadata"]["resourceVersion"]
+        return last is not None and last.version == _version_of(job) != ""
 
     def _row_versions(self, jobs: Sequence[JsonObject]) -> dict[str, str]:
         """Versions of the rows of these jobs and of their workloads, by the jobs' uids: each write changes them."""
@@ -196,7 +196,7 @@ class SuspendableJobSync(JobSync):
         last = self._passes.get(uid)
         if look.is_part or look.row is None or last is None or self._prebuilt_names(look.job):
             return
-        if uid not in self._failed and last.version == look.job["metadata"]["resourceVersion"]:
+        if uid not in self._failed and last.version == _version_of(look.job):
             last.rows = self._rows_before.get(uid)
             last.lists_left = crc32(uid.encode()) % _LISTS + 1
 
@@ -552,6 +552,10 @@ class SuspendableJobSync(JobSync):
 
     def _moment(self) -> datetime:
         return self._now or timezone.now()
+
+
+def _version_of(job: JsonObject) -> str:
+    return str(job["metadata"].get("resourceVersion") or "")
 
 
 def _is_plain_creation(look: Look, changes: Changes) -> bool:

@@ -17,6 +17,7 @@ from typing import Final
 
 from django.db import DatabaseError, close_old_connections
 
+from accounts.cluster_versions import cluster_versions
 from accounts.heartbeat import Role, touch_heartbeat
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
@@ -131,6 +132,7 @@ class Watcher:
         self._heard = False
         self._served: frozenset[Kind] = frozenset()
         self._looked_at = 0.0
+        self._version = ""
         self._follow_mode()
 
     def _follow_mode(self) -> None:
@@ -303,7 +305,10 @@ class Watcher:
 
     def _look_at_mode(self) -> bool:
         """Whether the mode has changed since, and with it what is followed."""
-        self._cluster.refresh_from_db()
+        version = cluster_versions().get(self._cluster.pk, "")
+        if not version or version != self._version:
+            self._cluster.refresh_from_db()
+            self._version = version
         if self._is_in_mode():
             return False
         _log.info("Cluster %s is in mode %s", self._cluster.name, self._cluster.mode)
