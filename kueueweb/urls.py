@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
+from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.permissions import IsAuthenticated
 
@@ -9,6 +10,7 @@ from accounts.api import oidc
 from kueueweb.api import admin_manifests, errors, frontend
 from kueueweb.api.admin_login import admin_login
 from kueueweb.api.docs import api_docs
+from kueueweb.api.index_views import ApiIndexView, VersionIndexView
 from kueueweb.api.preview import PreviewView
 from scheduler.api.metrics.views import MetricsView
 
@@ -26,6 +28,8 @@ _api: list[URLPattern | URLResolver] = [
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/", ApiIndexView.as_view()),
+    path("api/v1/", VersionIndexView.as_view()),
     path("api/v1/", include(_api)),
     path("admin/login/", admin_login),
     path("admin/manifests/", admin.site.admin_view(admin_manifests.manifests), name="admin-manifests"),
@@ -37,7 +41,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("oidc/callback/", oidc.finish, name="oidc-callback"),
     path("metrics", MetricsView.as_view()),
     path("", include("kueueweb.wire.urls")),
-    re_path(r"^(?:api|ws|static|admin|oidc)(?:/|$)", errors.not_found),
+    # Without a check of CSRF: a client that forgot the slash of a POST would hear of a token that it does not need.
+    re_path(r"^(?:api|ws|static|admin|oidc)(?:/|$)", csrf_exempt(errors.not_found), name=errors.NOWHERE),
     re_path(r"", frontend.index),
 ]
 

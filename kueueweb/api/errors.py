@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
+from django.urls import Resolver404, resolve
 from redis import RedisError
 from rest_framework import exceptions as drf
 from rest_framework import status
@@ -57,6 +58,8 @@ _UNAVAILABLE: Final = (
 
 _BEYOND_COLUMNS: Final = "A value of this request is beyond what can be stored, such as a number with too many digits."
 
+NOWHERE: Final = "nowhere"
+"""The name of the pattern that takes what no address of the API is."""
 _log = logging.getLogger(__name__)
 
 
@@ -200,8 +203,25 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> JsonResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None, **_: Any) -> JsonResponse:
-    """Django's handler of 404 outside DRF, and the answer to an address of the API that does not exist."""
+    """Django's handler of 404 outside DRF, and the answer to an address of the API that does not exist.
+
+    An address of REST whose slash was forgotten leads to the one with it, with the method and the body (308).
+    """
+    if _lacks_its_slash(request):
+        there = request.get_full_path(force_append_slash=True)
+        body = error_body("NotFound", f"There is nothing at {request.path}. Addresses of REST end in a slash.")
+        return JsonResponse(body, status=308, headers={"Location": there})
     return JsonResponse(error_body("NotFound", f"There is nothing at {request.path}."), status=404)
+
+
+def _lacks_its_slash(request: HttpRequest) -> bool:
+    path = request.path_info
+    if not path.startswith("/api/v1/") or path.endswith("/"):
+        return False
+    try:
+        return resolve(f"{path}/").url_name != NOWHERE
+    except Resolver404:
+        return False
 
 
 def server_error(request: HttpRequest) -> JsonResponse:

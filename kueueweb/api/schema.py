@@ -50,7 +50,7 @@ _ERRORS: Final = {
     413: "The body is too large.",
     415: "The body's media type is not taken.",
     429: "Too many tries, or more than one tenant may have; `Retry-After` says when to come back.",
-    503: "The database or Redis does not answer; nothing was stored.",
+    503: "The database or Redis does not answer; the request may have been carried out.",
 }
 _STALE: Final = "If-Match, or `generation` in the body, names a state that is past; `current` is the present one."
 _UNREAD: Final = "This may overwrite another user's changes: send If-Match with the ETag that you have read."
@@ -173,16 +173,16 @@ def _error_answer(code: int, error: Any, media_types: Sequence[str]) -> dict[str
 
 
 class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library is not typed
-    """`Authorization: Token ...`."""
+    """`Authorization: Bearer ...`, or `Token ...`: generated clients know the word of a bearer's scheme only."""
 
     target_class = "accounts.api.authentication.TokenAuthentication"
     name = "token"
-    priority = 1  # before drf-spectacular's own, which does not describe the word `Token`
+    priority = 1  # before drf-spectacular's own, which does not describe it
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """Return the header and its content."""
-        description = "`Token ` and a token of `auth/token/`."
-        return {"type": "apiKey", "in": "header", "name": "Authorization", "description": description}
+        """Return the scheme, by which generators write the header."""
+        description = "A token of `auth/token/`. The word `Token` is taken in the place of `Bearer`, too."
+        return {"type": "http", "scheme": "bearer", "description": description}
 
 
 def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any:

@@ -119,7 +119,7 @@ def test_our_own_mistakes_are_not_explained() -> None:
     assert bad_request(RequestFactory().get("/"), Exception()).status_code == 400
 
 
-@pytest.mark.parametrize("path", ["/api/v1/nothing/", "/api/", "/ws/x/", "/static/none.js"])
+@pytest.mark.parametrize("path", ["/api/v1/nothing/", "/api/nothing/", "/ws/x/", "/static/none.js"])
 def test_addresses_that_are_none(path: str, db: None) -> None:
     response = Client().get(path)
     assert (response.status_code, response.json()["reason"]) == (404, "NotFound")
