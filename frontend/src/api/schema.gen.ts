@@ -7807,7 +7807,7 @@ export interface components {
                 "application/yaml": components["schemas"]["Error"];
             };
         };
-        /** @description The database or Redis does not answer; nothing was stored. */
+        /** @description The database or Redis does not answer; the request may have been carried out. */
         Error503: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -7817,7 +7817,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The database or Redis does not answer; nothing was stored. */
+        /** @description The database or Redis does not answer; the request may have been carried out. */
         Error503Yaml: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
