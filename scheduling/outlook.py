@@ -4,7 +4,7 @@ made."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from scheduling.run_until_idle import run_until_idle
@@ -91,7 +91,7 @@ def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: Tru
     }
     point = world.savepoint()
     try:
-        return _tried(world, now, go_on, Outlook(loads, inactive))
+        return replace(decide_ahead(world, now, go_on), loads=loads, inactive=inactive)
     finally:
         world.undo(point)
 
@@ -110,7 +110,8 @@ def effects(before: Outlook, after: Outlook) -> Effects:
     )
 
 
-def _tried(world: World, now: float, go_on: Callable[[], bool], known: Outlook) -> Outlook:
+def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
+    """`look_ahead` without loads, and without undoing anything: the caller holds a savepoint."""
     stopped = dict(world.drained_workloads())
     for key in stopped:
         world.finish_workload(key, now)
@@ -129,7 +130,7 @@ def _tried(world: World, now: float, go_on: Callable[[], bool], known: Outlook) 
         if not go_on():
             complete = False
             break
-    return Outlook(known.loads, known.inactive, starts, preempted, stopped, complete)
+    return Outlook({}, {}, starts, preempted, stopped, complete)
 
 
 def _loads(world: World) -> Iterator[tuple[Place, Load]]:

@@ -44,6 +44,7 @@ from scheduling.model.workload import Workload
 from scheduling.state.admission_state import WorkloadTracker
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.hierarchy import Hierarchy
+from scheduling.state.known_objects import KnownObjects
 from scheduling.state.preemption_loops import describe_pause, is_news
 from scheduling.state.records import WorkloadRecords
 from scheduling.state.second_pass import MULTIKUEUE
@@ -602,6 +603,12 @@ class World:
         self._state.journal.close(undo=False)
 
     # -- views ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def objects(self) -> KnownObjects:
+        """The specs of the objects, and the holders of quota, as they are now."""
+        self._hierarchy.rebuild()
+        return KnownObjects(self._state)
 
     def cluster_queue_status(self, name: str) -> ClusterQueueStatus:
         """Return a ClusterQueue's status; raises KeyError."""

@@ -200,6 +200,11 @@ class State:
         for usage in holders:
             self.topology_flavors.add_usage(name, usage)
 
+    @property
+    def reported_nodes(self) -> dict[str, Node]:
+        """The nodes as they were set, without the devices that drivers publish for claims."""
+        return self._reported
+
     def set_node(self, node: Node) -> None:
         """Add or replace a node, and wake the workloads that wait for a flavor with that node."""
         self._note_node(node.name)

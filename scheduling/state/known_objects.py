@@ -1,0 +1,109 @@
+"""The objects that a state knows, to be read: specs as they were set, and who holds quota where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from scheduling.model.cluster_queue import ClusterQueue
+from scheduling.model.cohort import Cohort
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.node import Node
+from scheduling.model.resources import FlavorResource
+from scheduling.quota.cells import Cell, QuotaNode
+from scheduling.state.state import State
+from scheduling.state.workload_info import QueueState
+
+
+class RaisedQuota(NamedTuple):
+    """More quota at one node of the tree: `nominal` is added there, `borrowing` to its borrowing limit. `level` counts
+    from the ClusterQueue, which is 0, to the root."""
+
+    level: int
+    nominal: int = 0
+    borrowing: int = 0
+
+
+class KnownObjects:
+    """A read-only view of a state. It must be up to date: ask the World for it."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @property
+    def cohorts(self) -> Mapping[str, Cohort]:
+        """The declared cohorts; implicit ones are left out."""
+        return MappingProxyType(self._state.cohorts)
+
+    @property
+    def local_queues(self) -> Mapping[str, LocalQueue]:
+        """LocalQueues by `namespace/name`."""
+        return MappingProxyType(self._state.local_queues)
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes as they were set."""
+        return MappingProxyType(self._state.reported_nodes)
+
+    def cluster_queue(self, name: str) -> ClusterQueue | None:
+        """The ClusterQueue's spec."""
+        found = self._state.cluster_queues.get(name)
+        return found.spec if found is not None else None
+
+    def cohorts_above(self, cluster_queue: str) -> list[str]:
+        """The cohorts above a ClusterQueue, from its own to the root; raises KeyError."""
+        return [node.name for node in self._state.cluster_queues[cluster_queue].node.ancestors()]
+
+    def holders(self, cluster_queue: str) -> list[str]:
+        """The workloads that hold quota in the ClusterQueue's cohort tree, and all that are placed on nodes or devices:
+        those whose end may let another one in. Workloads that are stopping already are left out."""
+        state = self._state
+        members = {member.name for member in state.tree_of(state.cluster_queues[cluster_queue])}
+        return sorted(
+            key
+            for key, info in state.workloads.items()
+            if info.queue_state is QueueState.RESERVING
+            and not info.evicted
+            and (info.cluster_queue in members or info.placement is not None)
+        )
+
+    def device_count(self, key: str) -> int:
+        """How many devices, or shares of devices, a workload holds."""
+        placement = self._state.workloads[key].placement
+        return 0 if placement is None else sum(len(part) for pod in placement.pods for part in pod.containers)
+
+    def room_with(self, cluster_queue: str, key: FlavorResource, raised: RaisedQuota) -> int:
+        """What the ClusterQueue could still use of a flavor's resource, borrowing included, if one node of its tree had
+        more quota. Kueue's arithmetic along the path to the root; raises KeyError where it has no such quota."""
+        path = list(_path(self._state.cluster_queues[cluster_queue].node, key))
+        return _room(path, raised)
+
+
+def _path(node: QuotaNode, key: FlavorResource) -> Iterator[Cell]:
+    cell: Cell | None = node.cells[key]
+    while cell is not None:
+        yield cell
+        cell = cell.parent
+
+
+def _room(path: list[Cell], raised: RaisedQuota) -> int:
+    lent_more, used_more = 0, 0
+    amounts: list[tuple[int, int, int, int | None]] = []
+    for level, cell in enumerate(path):
+        here = level == raised.level
+        subtree = cell.subtree + lent_more + (raised.nominal if here else 0)
+        usage = cell.usage + used_more
+        limited = cell.parent is not None and cell.lending_limit is not None
+        local = max(0, subtree - (cell.lending_limit or 0)) if limited else 0
+        limit = cell.borrowing_limit
+        amounts.append((subtree, local, usage, None if limit is None else limit + (raised.borrowing if here else 0)))
+        lent_more = (subtree - local) - (cell.subtree - cell.local)
+        used_more = max(0, usage - local) - max(0, cell.usage - cell.local)
+    subtree, _, usage, _ = amounts[-1]
+    found = subtree - usage
+    for subtree, local, usage, limit in reversed(amounts[:-1]):
+        if limit is not None:
+            found = min(found, subtree - local - max(0, usage - local) + limit)
+        found += max(0, local - usage)
+    return found

@@ -1,0 +1,81 @@
+"""One change that would start a waiting workload, and what else it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from scheduling.outlook import Effects
+from scheduling.studio.trials import Trials
+from scheduling.studio.world_changes import Change
+
+Amount = int | str
+
+
+class RemedyKind(StrEnum):
+    """Who acts: the workload's owner, the owner of quota, or an operator."""
+
+    LESS = "Less"
+    """The workload asks for less."""
+    ELSEWHERE = "Elsewhere"
+    """It asks for another queue, flavor, topology or priority."""
+    QUOTA = "Quota"
+    OTHERS_END = "OthersEnd"
+    MOVES = "Moves"
+    BACK_IN_SERVICE = "BackInService"
+    """A node or device that is out of service returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that was tried with cycles: the workload then starts at once, and with the next smaller change it does
+    not. Amounts are integers in base units.
+
+    `field_name` is the field that changes on `subject`: `count`, `requests`, `queueName`, `nominalQuota` and so on.
+    `before` and `after` are by resource, or under "" where the field is one value. `workloads` end or move.
+    """
+
+    kind: RemedyKind
+    field_name: str
+    subject: str
+    changes: tuple[Change, ...]
+    effects: Effects
+    before: Mapping[str, Amount] = field(default_factory=dict)
+    after: Mapping[str, Amount] = field(default_factory=dict)
+    workloads: tuple[str, ...] = ()
+    at_least: int = 0
+    """Of workloads that end: no fewer would do. Equal to their number where that is the least."""
+    monotone: bool = True
+    """False where larger amounts were seen to start it as well, with amounts between them that do not."""
+
+
+def tried(
+    trials: Trials,
+    kind: RemedyKind,
+    name: str,
+    subject: str,
+    changes: Sequence[Change],
+    *,
+    before: Mapping[str, Amount] | None = None,
+    after: Mapping[str, Amount] | None = None,
+    workloads: Sequence[str] = (),
+    at_least: int = 0,
+    monotone: bool = True,
+) -> Remedy | None:
+    """The remedy with its effects; None if the workload does not start by it."""
+    effects = trials.effects(changes)
+    if effects is None:
+        return None
+    return Remedy(
+        kind,
+        name,
+        subject,
+        tuple(changes),
+        effects,
+        before or {},
+        after or {},
+        tuple(workloads),
+        at_least,
+        monotone,
+    )
