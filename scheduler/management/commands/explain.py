@@ -1,4 +1,4 @@
-"""`manage.py explain NAMESPACE/NAME`: why a workload waits, as on its page."""
+"""`manage.py explain NAMESPACE/NAME`: why a workload waits, and with `--remedies` what would start it."""
 
 import json
 import time
@@ -10,11 +10,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.exceptions import NotFound
+from accounts.models import Cluster
 from accounts.services.cluster_settings import cluster_named
+from queues.models import WorkloadPriorityClass
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
 from scheduling.model.quantity import format_amount
 from scheduling.policies.multifactor import PriorityFactors
+from scheduling.studio.remedies import Remedies, find_remedies
+from scheduling.studio.remedy import Amount, Remedy, RemedyKind
 
 
 class Command(BaseCommand):
@@ -26,6 +30,8 @@ class Command(BaseCommand):
         parser.add_argument("workload", metavar="NAMESPACE/NAME")
         parser.add_argument("--cluster", default="default")
         parser.add_argument("--json", action="store_true", help="print the whole explanation as JSON")
+        parser.add_argument("--remedies", action="store_true", help="try what would start it, with scheduling cycles")
+        parser.add_argument("--seconds", type=float, default=60.0, help="how long remedies are tried at most")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Explain; an unknown cluster or workload ends with an error."""
@@ -34,12 +40,97 @@ class Command(BaseCommand):
             cluster = cluster_named(options["cluster"])
         except NotFound as error:
             raise CommandError(str(error)) from error
-        with kept_world(cluster, time.time()) as world:
+        now, remedies = time.time(), None
+        with kept_world(cluster, now) as world:
             if world.workload(key) is None:
                 raise CommandError(f"No unfinished workload {key} in cluster {cluster.name}.")
             found = world.explain(key)
-        text = json.dumps(asdict(found), indent=2) if options["json"] else "\n".join(lines(found))
-        self.stdout.write(text)
+            if options["remedies"]:
+                deadline = time.monotonic() + options["seconds"]
+                remedies = find_remedies(world, key, now, _priorities(cluster), lambda: time.monotonic() < deadline)
+        self.stdout.write(as_json(found, remedies) if options["json"] else "\n".join(as_text(found, remedies)))
+
+
+def _priorities(cluster: Cluster) -> dict[str, int]:
+    return dict(WorkloadPriorityClass.objects.filter(cluster=cluster).values_list("name", "value"))
+
+
+def as_json(found: Explanation, remedies: Remedies | None) -> str:
+    """The explanation, and the remedies if they were tried; without the changed objects themselves."""
+    answer = asdict(found)
+    if remedies is not None:
+        answer["starts_now"], answer["complete"] = remedies.starts_now, remedies.complete
+        answer["remedies"] = [_remedy_json(remedy) for remedy in remedies.remedies]
+    return json.dumps(answer, indent=2)
+
+
+def _remedy_json(remedy: Remedy) -> dict[str, Any]:
+    effects = remedy.effects
+    return {
+        "kind": remedy.kind,
+        "field": remedy.field_name,
+        "subject": remedy.subject,
+        "before": dict(remedy.before),
+        "after": dict(remedy.after),
+        "workloads": remedy.workloads,
+        "at_least": remedy.at_least,
+        "monotone": remedy.monotone,
+        "effects": {name: dict(getattr(effects, name)) for name in ("starts", "waits", "preempted", "stopped")},
+    }
+
+
+def as_text(found: Explanation, remedies: Remedies | None) -> Iterator[str]:
+    """The explanation as lines of text, and the remedies if they were tried."""
+    yield from lines(found)
+    if remedies is None:
+        return
+    if remedies.starts_now:
+        yield "It starts in the next cycles without any change."
+    elif not remedies.remedies and remedies.complete:
+        yield "Nothing that was tried would start it."
+    for remedy in remedies.remedies:
+        yield f"It would start at once: {_action(remedy)}{_side_effects(remedy)}."
+    if not remedies.complete:
+        yield "The time was over before everything was tried: --seconds gives more."
+
+
+def _action(remedy: Remedy) -> str:
+    """The change in words."""
+    if remedy.kind is RemedyKind.OTHERS_END:
+        bound = "" if remedy.at_least == len(remedy.workloads) else f" (at least {remedy.at_least} must)"
+        return f"if these workloads end{bound}: {', '.join(remedy.workloads)}"
+    if remedy.kind is RemedyKind.MOVES:
+        return f"if pods of {', '.join(remedy.workloads)} move"
+    if remedy.kind is RemedyKind.BACK_IN_SERVICE:
+        return f"if node {remedy.subject} and its devices are back in service"
+    amounts = [
+        f"{name or remedy.field_name} {_amount(name, remedy.before[name])} -> {_amount(name, after)}"
+        for name, after in remedy.after.items()
+    ]
+    field = f"{remedy.field_name} " if "" not in remedy.after else ""
+    beyond = "" if remedy.monotone else " (more than this may do as well)"
+    return f"{remedy.kind}, {remedy.subject}: {field}{', '.join(amounts)}{beyond}"
+
+
+def _amount(resource: str, amount: Amount) -> str:
+    return format_amount(resource, amount) if isinstance(amount, int) else amount
+
+
+def _side_effects(remedy: Remedy) -> str:
+    effects = remedy.effects
+    told = [
+        f"{verb} {', '.join(sorted(keys))}"
+        for verb, keys in (
+            ("preempts", effects.preempted),
+            ("stops", effects.stopped),
+            ("delays", effects.waits),
+        )
+        if keys
+    ]
+    others = len(effects.starts) - 1
+    if others > 0:
+        told.append(f"lets {others} other workloads start")
+    return f"; it {', '.join(told)}" if told else ""
 
 
 def lines(found: Explanation) -> Iterator[str]:

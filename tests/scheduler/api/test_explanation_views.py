@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.models import Cluster
-from queues.models import ClusterQueue, LocalQueue, Workload
+from queues.models import ClusterQueue, LocalQueue, Workload, WorkloadPriorityClass
 from scheduler.leader.engine import Engine
 from scheduler.models import Decision
 from tests.api_client import SchemaClient
@@ -122,6 +122,23 @@ def test_the_command(contended: Cluster) -> None:
     assert json.loads(out.getvalue())["position"] == 2
     with pytest.raises(CommandError, match="No unfinished workload team-a/none"):
         call_command("explain", "team-a/none")
+
+
+def test_the_command_tries_what_would_start_it(contended: Cluster) -> None:
+    before = list(Workload.objects.order_by("pk").values("name", "status", "generation"))
+    WorkloadPriorityClass.objects.create(cluster=contended, name="high", value=100, created_at=START)
+    nominal = {"first": 6000, "second": 12_000}  # two others go before the second one
+    for name, cpu in nominal.items():
+        out = StringIO()
+        call_command("explain", f"team-a/{name}", "--remedies", "--json", stdout=out)
+        answer = json.loads(out.getvalue())
+        assert (answer["starts_now"], answer["complete"]) == (False, True)
+        found = {(remedy["kind"], remedy["field"], remedy["subject"]): remedy for remedy in answer["remedies"]}
+        assert found["Quota", "nominalQuota", "ClusterQueue queue-team-a: default-flavor"]["after"] == {"cpu": cpu}
+    out = StringIO()
+    call_command("explain", "team-a/first", "--remedies", stdout=out)
+    assert "It would start at once: if these workloads end: team-b/big" in out.getvalue()
+    assert list(Workload.objects.order_by("pk").values("name", "status", "generation")) == before
 
 
 def note_admissions(count: int, queue: str = "queue-team-a", minutes_ago: float = 3, **detail: object) -> None:
