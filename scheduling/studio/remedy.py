@@ -14,7 +14,7 @@ Amount = int | str
 
 
 class RemedyKind(StrEnum):
-    """Who acts: the workload's owner, the owner of quota, or an operator."""
+    """The side that acts: the workload's owner, the owner of quota, or an operator."""
 
     LESS = "Less"
     """The workload asks for less."""
@@ -45,7 +45,7 @@ class Remedy:
     after: Mapping[str, Amount] = field(default_factory=dict)
     workloads: tuple[str, ...] = ()
     at_least: int = 0
-    """Of workloads that end: no fewer would do. Equal to their number where that is the least."""
+    """The bound where workloads end: no fewer would do. Equal to their number where that is the least."""
     monotone: bool = True
     """False where larger amounts were seen to start it as well, with amounts between them that do not."""
 

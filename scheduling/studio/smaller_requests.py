@@ -89,7 +89,7 @@ def _container(container: Mapping[str, Any], resource: str, amount: int) -> dict
 
 
 def _single_requests(template: PodTemplate) -> dict[str, int]:
-    """What exactly one container of a pod, and no init container, asks for, in base units."""
+    """The requests that exactly one container of a pod, and no init container, makes, in base units."""
     asked: dict[str, list[int]] = {}
     for container in template.containers if template.manifest else ():
         for resource, nanos in container.requests.items():
