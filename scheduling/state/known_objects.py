@@ -74,8 +74,9 @@ class KnownObjects:
         return 0 if placement is None else sum(len(part) for pod in placement.pods for part in pod.containers)
 
     def room_with(self, cluster_queue: str, key: FlavorResource, raised: RaisedQuota) -> int:
-        """The amount that the ClusterQueue could still use of a flavor's resource, borrowing included, if one node of its tree had
-        more quota. Kueue's arithmetic along the path to the root; raises KeyError where it has no such quota."""
+        """Return the amount of a flavor's resource that the ClusterQueue could still use, borrowing included, if one
+        node of its tree had more quota: Kueue's arithmetic along the path to the root. Raises KeyError where it has no
+        such quota."""
         path = list(_path(self._state.cluster_queues[cluster_queue].node, key))
         return _room(path, raised)
 

@@ -1,4 +1,4 @@
-"""Remedies of a waiting workload, which would start it: every remedy is one change, tried with cycles on the World and undone."""
+"""Remedies of a waiting workload: each is one change that would start it, tried with cycles on the World and undone."""
 
 from __future__ import annotations
 
