@@ -46,7 +46,7 @@ class ShadowFollower:
         self._shadow = Shadow(self._world, lambda: self._steady() < self._deadline)
         self._placed: dict[str, None] = {}
         """Workloads whose pods may lie elsewhere by now."""
-        self._rested_at = now
+        self._rested_at = self._heard_at = now
         self.configure(cluster, now)
         self._read = self._changes().aggregate(last=Max("id"))["last"] or 0
         self._rows.load(now)
@@ -80,14 +80,16 @@ class ShadowFollower:
                 break
             self._deadline = self._steady() + _MAX_SECONDS
             key = f"{change.namespace}/{change.name}"
-            found += self._shadow.hear(key, self._workload(key, change.manifest), now)
+            # When it happened: changes that waited for this process did not wait for the other scheduler.
+            self._heard_at = max(self._heard_at, min(change.at.timestamp(), now))
+            found += self._shadow.hear(key, self._workload(key, change.manifest), self._heard_at)
             self._read = change.pk
         if changes:
             self.forget()
         else:
             self._place(mirrored, now)
             if now - self._rested_at >= _REST_SECONDS:
-                self._rested_at = now
+                self._rested_at = self._heard_at = now
                 self._deadline = self._steady() + _MAX_SECONDS
                 found += self._shadow.rest(now)
         self._store(found, self._shadow.unfinished - before, datetime.fromtimestamp(now, UTC))

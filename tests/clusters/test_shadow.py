@@ -112,7 +112,7 @@ class Replay:
         }
         self._client = _AsRecorded(self.kueue.client, self.manifests.values())
         client: Any = self._client
-        self.kueue.watcher = Watcher(self.kueue.cluster, client, clock=self.kueue.now)
+        self.kueue.watcher = Watcher(self.kueue.cluster, client, clock=lambda: self._now + self._later)
         self._instants = itertools.groupby(OtherScheduler(found).changes(), key=operator.itemgetter(0))
         self._now = EPOCH
         self._later = 0.0
@@ -137,10 +137,15 @@ class Replay:
         self._last[f"{found['metadata']['namespace']}/{found['metadata']['name']}"] = found
         return WatchEvent("MODIFIED", found)
 
-    def hear(self, *events: WatchEvent) -> None:
-        """All of it in one batch; and once more a moment later, when nothing has changed."""
+    def watch(self, *events: WatchEvent, later: float = 0.0) -> None:
+        """The watcher hears all of it in one batch, so many seconds after what was heard before."""
+        self._later += later
         (kind, *_) = KUEUE_KINDS["Workload"]
         self.kueue.watcher.apply([(kind, event) for event in events])
+
+    def hear(self, *events: WatchEvent) -> None:
+        """All of it in one batch; and once more a moment later, when nothing has changed."""
+        self.watch(*events)
         for later in (0.0, 0.9):
             self._later = later
             self.kueue.observer.run()
@@ -210,3 +215,22 @@ def test_what_happened_between_two_looks_is_compared_change_by_change(server: Se
     assert list(ShadowDifference.objects.values_list("workload_name", "verdict", "ours")) == []
     assert sum(ShadowCount.objects.values_list("agreed", flat=True)) == 2
     assert not MirroredChange.objects.exists(), "what was heard is forgotten"
+
+
+def test_changes_that_waited_for_the_leader_count_from_when_they_happened(server: ServerThread) -> None:
+    """Two workloads could start; the other scheduler starts both a second later, and the leader looks after half a
+    minute."""
+    replay = Replay(server, {"workloads": []})
+    kueue = replay.kueue
+    configure(kueue)
+    kueue.look()
+    kueue.observer.run()
+    given = admitted(kueue, with_topology=False)
+    names = ("first", "second")
+    replay.hear(*(WatchEvent("MODIFIED", workload(kueue, name, PENDING)) for name in names))
+    for name in names:
+        replay.watch(WatchEvent("MODIFIED", workload(kueue, name, given)), later=0.5)
+    replay.watch(later=30.0)
+    kueue.observer.run()
+    assert list(ShadowDifference.objects.values_list("workload_name", "verdict")) == []
+    assert sum(ShadowCount.objects.values_list("agreed", flat=True)) == 2
