@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kueueweb_client.selectors import SelectorError, fields_match, labels_match
@@ -83,7 +85,8 @@ def test_paths_of_columns_and_orders_may_leave_out_braces_and_the_first_dot() ->
 
 
 def test_orders_put_numbers_in_texts_where_people_expect_them() -> None:
-    assert sorted([["w-10"], ["w-9"], [], [3]], key=sort_key) == [[], [3], ["w-9"], ["w-10"]]
+    found: list[list[Any]] = [["w-10"], ["w-9"], [], [3]]
+    assert sorted(found, key=sort_key) == [[], [3], ["w-9"], ["w-10"]]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def say(
     served: ServedCluster, name: str, type_: str, reason: str, message: str = "By test", status: str = "True"
 ) -> None:
     """As Kueue's `SetConditionAndUpdate`: an apply of this condition alone, by a manager of its own."""
-    condition = {"type": type_, "status": status, "reason": reason, "message": message}
+    condition: dict[str, Any] = {"type": type_, "status": status, "reason": reason, "message": message}
     condition |= {"lastTransitionTime": "2026-01-02T00:00:00Z", "observedGeneration": 1}
     version = served.resource("Workload").api_version
     body = {"apiVersion": version, "kind": "Workload", "metadata": {"name": name, "namespace": "team"}}
