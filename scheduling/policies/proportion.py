@@ -66,4 +66,5 @@ def proportion(total: Vector, queues: Mapping[str, WeightedQueue], guaranteed: V
         last, rest = rest, excess(total_of([rest, *taken]), total_of(given))
         if is_zero(rest, ignored=_IGNORED) or rest == last:
             break
-    return deserved
+    # Volcano knows no weight of 0, with which no round reaches a queue.
+    return {key: raised(found, queues[key].guarantee) for key, found in deserved.items()}

@@ -95,6 +95,12 @@ class TestProportion:
         settled(world)
         assert used(world, "a") == 7
 
+    def test_without_a_weight_a_queue_gets_its_guarantee_and_no_more(self) -> None:
+        queues = {"a": {"quota": (3, None, 0), "fair_weight": 0}}
+        world = pods(cohort(SharingPolicy.PROPORTION, queues, 7), "a", 10).world
+        settled(world)
+        assert (deserved(world, "a"), used(world, "a")) == ({"default": 3}, 3)
+
     def test_a_capability_is_the_limit(self) -> None:
         world = pods(cohort(SharingPolicy.PROPORTION, {"a": {"quota": (0, 4, None)}, "b": {}}), "a", 10).world
         settled(world)
