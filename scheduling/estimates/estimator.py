@@ -1,0 +1,142 @@
+"""Estimates when waiting workloads start, and learns from each start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.estimates.correction import Correction
+from scheduling.estimates.forward_starts import ForwardRun
+from scheduling.estimates.run_times import MIN_ENDED_RUNS, RunHistory, RunTimes
+from scheduling.estimates.snapshot import Levels, RunningWorkload, Snapshot, StartEstimate, Unknown, WaitingWorkload
+
+Floats = npt.NDArray[np.float64]
+
+STAGES_SECONDS: Final = (0, 300, 900, 3600)
+"""Ages of waiting at which estimates are kept and judged."""
+DRAWS: Final = 60
+_LIKENESS: Final = 0.3
+"""Correlation of the run times of like workloads within a draw: they are often long, or short, together."""
+_CENTRE: Final = 0.4
+_MIN_FORECAST_SECONDS: Final = 30.0
+
+
+class Estimator:
+    """The knowledge about one queue tree: ended runs, and past forecasts with what became of them."""
+
+    def __init__(self, history: RunHistory | None = None) -> None:
+        self.history = RunHistory() if history is None else history
+        self._corrections = {stage: Correction() for stage in STAGES_SECONDS}
+
+    def estimate(self, snapshot: Snapshot, index: int, random: np.random.Generator) -> StartEstimate:
+        """Return the estimate of the waiting workload at `index`; workloads behind it are left out."""
+        asked = snapshot.waiting[: index + 1]
+        cut = Snapshot(snapshot.now, snapshot.free, snapshot.running, asked)
+        return self._answer(cut, index, self._starts(cut, random, until=index))
+
+    def estimate_all(self, snapshot: Snapshot, random: np.random.Generator) -> list[StartEstimate]:
+        """Return the estimates of all waiting workloads, in their order, from one forward run."""
+        starts = self._starts(snapshot, random, until=None)
+        return [self._answer(snapshot, index, starts) for index in range(len(snapshot.waiting))]
+
+    def remember(self, key: str, stage: int, made_at: float, estimate: StartEstimate) -> None:
+        """Keep an estimate to learn from it when the workload starts; an unknown one teaches nothing."""
+        if estimate.p50 is not None:
+            self._corrections[stage].remember(key, made_at, estimate.features, estimate.p50)
+
+    def started(self, key: str, at: float) -> None:
+        """Note the start of a workload; starts come in the order of time."""
+        for correction in self._corrections.values():
+            correction.started(key, at)
+
+    def forget(self, key: str) -> None:
+        """Drop the forecasts of a workload that left the queue without a start."""
+        for correction in self._corrections.values():
+            correction.forget(key)
+
+    def _starts(self, snapshot: Snapshot, random: np.random.Generator, until: int | None) -> Floats | None:
+        if self.history.count < MIN_ENDED_RUNS or not snapshot.waiting:
+            return None
+        times = RunTimes(self.history, snapshot.running, snapshot.now)
+        resources = len(snapshot.waiting[0].amounts)
+        running_count = len(snapshot.running)
+        lasts = _remaining(times, random, (*snapshot.running, *snapshot.waiting), snapshot.now)
+        run = ForwardRun(
+            np.array(snapshot.free, dtype=np.int64).reshape(-1, resources),
+            lasts[:, :running_count],
+            np.array([each.place for each in snapshot.running], dtype=np.int64),
+            np.array([each.amounts for each in snapshot.running], dtype=np.int64).reshape(-1, resources),
+            lasts[:, running_count:],
+            np.array([each.amounts for each in snapshot.waiting], dtype=np.int64).reshape(-1, resources),
+        )
+        return run.run(until)
+
+    def _answer(self, snapshot: Snapshot, index: int, starts: Floats | None) -> StartEstimate:
+        if starts is None:
+            return StartEstimate(unknown=Unknown.NO_RUN_ENDED)
+        drawn = np.sort(starts[:, index])
+        if not np.isfinite(drawn[int(0.9 * drawn.size)]):
+            return StartEstimate(unknown=Unknown.NO_START_FORESEEN)
+        forecast = max(float(drawn[int(_CENTRE * drawn.size)]), _MIN_FORECAST_SECONDS)
+        features = (float(np.log(forecast)), float(np.log(_pace(snapshot, index, forecast))))
+        stage = stage_of(snapshot.now - snapshot.waiting[index].queued_at)
+        found = self._corrections[stage].corrected(features, snapshot.now)
+        return StartEstimate(found.p10, found.p50, found.p90, None, found.compared, features)
+
+
+def stage_of(waited: float) -> int:
+    """Return the last stage that a workload has reached which has waited for so many seconds."""
+    return max(stage for stage in STAGES_SECONDS if stage <= max(waited, 0.0))
+
+
+def _pace(snapshot: Snapshot, index: int, forecast: float) -> float:
+    """Return how long the oldest workload ahead waits that asks for no more than this one: the pace of the queue, seen
+    from its head. Without one, the forecast itself."""
+    own = snapshot.waiting[index]
+    ages = [
+        snapshot.now - each.queued_at
+        for each in snapshot.waiting[:index]
+        if all(theirs <= ours for theirs, ours in zip(each.amounts, own.amounts, strict=True))
+    ]
+    return max(max(ages), _MIN_FORECAST_SECONDS) if ages else forecast
+
+
+def _remaining(
+    times: RunTimes,
+    random: np.random.Generator,
+    workloads: Sequence[RunningWorkload | WaitingWorkload],
+    now: float,
+) -> Floats:
+    """Return (DRAWS, workloads) remaining run times in seconds; a waiting workload has not begun to run."""
+    likes: dict[Levels, list[int]] = {}
+    for column, each in enumerate(workloads):
+        likes.setdefault(each.levels, []).append(column)
+    drawn = np.empty((DRAWS, len(workloads)))
+    uniform = _uniforms(random, list(likes.values()), len(workloads))
+    ages = np.array([max(0.0, now - each.since) if isinstance(each, RunningWorkload) else 0.0 for each in workloads])
+    declared = np.array([each.declared_seconds or np.nan for each in workloads])
+    for levels, columns in likes.items():
+        drawn[:, columns] = times.remaining(levels, ages[columns], declared[columns], uniform[:, columns])
+    return drawn
+
+
+def _uniforms(random: np.random.Generator, groups: Sequence[Sequence[int]], count: int) -> Floats:
+    """Return (DRAWS, count) uniform numbers, correlated inside each group of columns."""
+    shared = np.empty((DRAWS, count))
+    for columns in groups:
+        shared[:, columns] = random.standard_normal((DRAWS, 1))
+    own = random.standard_normal((DRAWS, count))
+    return _normal_distribution(np.sqrt(_LIKENESS) * shared + np.sqrt(1 - _LIKENESS) * own)
+
+
+def _normal_distribution(values: Floats) -> Floats:
+    """Return the normal distribution function, to 1e-7 (Abramowitz and Stegun 7.1.26, 1964)."""
+    scaled = np.abs(values) / np.sqrt(2.0)
+    term = 1.0 / (1.0 + 0.3275911 * scaled)
+    series = 0.254829592 + term * (-0.284496736 + term * (1.421413741 + term * (-1.453152027 + term * 1.061405429)))
+    error = 1.0 - series * term * np.exp(-scaled * scaled)
+    found: Floats = np.clip(0.5 * (1.0 + np.sign(values) * error), 1e-6, 1.0 - 1e-6)
+    return found

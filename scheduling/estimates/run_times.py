@@ -1,0 +1,157 @@
+"""How long workloads run: Kaplan and Meier's estimator over like workloads, given how long each has run already.
+
+Kaplan and Meier, Nonparametric Estimation from Incomplete Observations, 1958: a run that has not ended counts as at
+risk until now, so runs that still last are not mistaken for short ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.estimates.snapshot import EndedRun, Levels, RunningWorkload
+
+Floats = npt.NDArray[np.float64]
+
+MIN_ENDED_RUNS: Final = 5
+_MAX_KEPT: Final = 200
+"""Ended runs that are kept per group."""
+_BACKING_OFF_RUNS: Final = 5.0
+"""All runs of a coarser level together weigh as many as this number of the workload's own level."""
+_MAX_OVERRUN: Final = 0.2
+"""A run that outlives all known ones lasts longer by at most this share of its age."""
+_MIN_OVERRUN: Final = 0.02
+_MIN_REMAINING_SECONDS: Final = 1.0
+_MIN_SURVIVAL: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """A step function: `log_survival[i]` is the logarithm of the chance to last longer than `times[i]`."""
+
+    times: Floats
+    log_survival: Floats
+
+    def log_at(self, time: float) -> float:
+        """Return the logarithm of the chance to last longer than `time`."""
+        index = int(np.searchsorted(self.times, time, side="right"))
+        return float(self.log_survival[index - 1]) if index else 0.0
+
+    def remaining(self, ages: Floats, uniform: Floats) -> Floats:
+        """Return (D, n) remaining times for n ages and (D, n) uniform numbers, given that each run has lasted for its
+        age."""
+        index = np.searchsorted(self.times, ages, side="right")
+        reached = np.append(0.0, self.log_survival)[index]
+        wanted = reached + np.log(uniform)
+        step = np.searchsorted(-self.log_survival, -wanted, side="left")
+        total = self.times[np.minimum(step, self.times.size - 1)]
+        # Beyond the longest known run nothing is known: the tail falls with a power of the age, and is cut.
+        longest = np.maximum(ages, self.times[-1])
+        excess = np.minimum(reached, self.log_survival[-1]) - wanted
+        tail = longest * np.exp(np.clip(excess, _MIN_OVERRUN, np.log1p(_MAX_OVERRUN)))
+        return np.where(step < self.times.size, total, tail) - ages
+
+
+def kaplan_meier(seconds: Floats, ended: npt.NDArray[np.bool_], weights: Floats) -> Survival:
+    """Return the survival of runs with these lengths; `ended` is False where a run still lasts.
+
+    At equal lengths ends come before runs that still last, as is the convention. Raises ValueError if none has ended.
+    """
+    if not ended.any():
+        raise ValueError("Required value: at least one run that has ended")
+    order = np.lexsort((~ended, seconds))
+    weight, is_end, times = weights[order], ended[order], seconds[order]
+    at_risk = np.cumsum(weight[::-1])[::-1]
+    # Equal lengths one by one give the same product as together.
+    surviving = np.maximum(1.0 - weight[is_end] / at_risk[is_end], _MIN_SURVIVAL)
+    return Survival(times[is_end], np.cumsum(np.log(surviving)))
+
+
+class RunHistory:
+    """The runs that have ended, per group of like workloads, the newest last."""
+
+    def __init__(self, runs: Iterable[EndedRun] = ()) -> None:
+        self._seconds: dict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=_MAX_KEPT))
+        self._shares: dict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=_MAX_KEPT))
+        self._longest: dict[Hashable, float] = {}
+        self.count = 0
+        for run in runs:
+            self.add(run)
+
+    def add(self, run: EndedRun) -> None:
+        """Take in a run that ended after all runs before."""
+        self.count += 1
+        for level in run.levels:
+            self._seconds[level].append(run.seconds)
+            self._longest[level] = max(run.seconds, self._longest.get(level, 0.0))
+            if run.declared_seconds:
+                self._shares[level].append(run.seconds / run.declared_seconds)
+
+    def ended(self, level: Hashable, *, as_shares: bool) -> Sequence[float]:
+        """Return the lengths of the ended runs of a level: seconds, or shares of what was declared."""
+        return tuple((self._shares if as_shares else self._seconds).get(level, ()))
+
+    def longest(self, level: Hashable) -> float | None:
+        """Return the length in seconds of the longest run of a level that has ended, or None."""
+        return self._longest.get(level)
+
+
+class RunTimes:
+    """The distribution of run times at one moment, for each group of like workloads."""
+
+    def __init__(self, history: RunHistory, running: Sequence[RunningWorkload], now: float) -> None:
+        self._history = history
+        self._ages: dict[bool, dict[Hashable, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
+        self._found: dict[tuple[Levels, bool], Survival | None] = {}
+        for workload in running:
+            age = max(0.0, now - workload.since)
+            for level in workload.levels:
+                self._ages[False][level].append(age)
+                if workload.declared_seconds:
+                    self._ages[True][level].append(age / workload.declared_seconds)
+
+    def remaining(self, levels: Levels, ages: Floats, declared: Floats, uniform: Floats) -> Floats:
+        """Return (D, n) remaining times in seconds of n like workloads; `declared` is NaN where no length is declared.
+
+        Where one is declared and enough declared runs have ended, the share of it that runs use is drawn; else the
+        length of like runs.
+        """
+        lengths = self._survival(levels, as_shares=False)
+        drawn = np.repeat(np.nan_to_num(declared - ages)[None], len(uniform), axis=0)
+        if lengths is not None:
+            drawn = lengths.remaining(ages, uniform)
+        is_declared = declared > 0
+        if is_declared.any() and (shares := self._survival(levels, as_shares=True)) is not None:
+            known = declared[is_declared]
+            drawn[:, is_declared] = shares.remaining(ages[is_declared] / known, uniform[:, is_declared]) * known
+        return np.maximum(drawn, _MIN_REMAINING_SECONDS)
+
+    def _survival(self, levels: Levels, *, as_shares: bool) -> Survival | None:
+        asked = (levels, as_shares)
+        if asked not in self._found:
+            self._found[asked] = self._pooled(levels, as_shares=as_shares)
+        return self._found[asked]
+
+    def _pooled(self, levels: Levels, *, as_shares: bool) -> Survival | None:
+        ends: list[float] = []
+        ages: list[float] = []
+        of_end: list[float] = []
+        of_age: list[float] = []
+        for depth, level in enumerate(levels):
+            level_ends = self._history.ended(level, as_shares=as_shares)
+            level_ages = self._ages[as_shares].get(level, [])
+            size = len(level_ends) + len(level_ages)
+            weight = 1.0 if depth == 0 else min(1.0, _BACKING_OFF_RUNS / max(size, 1))
+            ends += level_ends
+            ages += level_ages
+            of_end += [weight] * len(level_ends)
+            of_age += [weight] * len(level_ages)
+        if len(ends) < MIN_ENDED_RUNS:
+            return None
+        is_end = np.arange(len(ends) + len(ages)) < len(ends)
+        return kaplan_meier(np.array(ends + ages, dtype=np.float64), is_end, np.array(of_end + of_age))
