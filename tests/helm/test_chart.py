@@ -275,6 +275,14 @@ def test_a_wrong_value_is_refused_with_its_path(value: str, path: str) -> None:
     assert path in done.stderr
 
 
+@pytest.mark.parametrize("namespace", ["kueueweb", "gpu"])
+def test_no_job_runs_beside_our_own_accounts(namespace: str) -> None:
+    arguments = ("--namespace", "gpu", f"--set=tenants.namespaces={{research,{namespace}}}")
+    done = helm("template", "kueueweb", str(CHART), *arguments)
+    assert done.returncode != 0
+    assert f'tenants.namespaces: Invalid value: "{namespace}"' in done.stderr
+
+
 def test_helm_test_runs_the_doctor_as_push_does() -> None:
     found = by_name(rendered(*IMAGE, namespace="gpu", with_tests=True))
     doctor, push = found["Pod", "gpu", "doctor"], found["Deployment", "gpu", "push"]["spec"]["template"]
