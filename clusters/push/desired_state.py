@@ -92,7 +92,12 @@ class Work:
 def work_of(cluster: Cluster) -> Work:
     """Look, by one query, for what a sweep has to do. What is committed later asks for a sweep of its own."""
     with connection.cursor() as cursor:
-        values: dict[str, Any] = {"cluster": cluster.pk, "makers": MAKERS, "suspendable": _SUSPENDABLE, "elastic": ELASTIC_JOB}
+        values: dict[str, Any] = {
+            "cluster": cluster.pk,
+            "makers": MAKERS,
+            "suspendable": _SUSPENDABLE,
+            "elastic": ELASTIC_JOB,
+        }
         cursor.execute(_WORK, {**values, "provisioning": PROVISIONING})
         return Work(*cursor.fetchone())
 
