@@ -6,13 +6,15 @@ each comparison starts from the real state, one difference causes no later ones,
 matter.
 
 A scheduler decides on the changes that it has heard so far, and its decision is written a moment later. If our decision
-differs, the comparison is repeated without the latest changes, leaving out one more each time.
+differs, the comparison is repeated without the latest changes, leaving out one more each time; and, as a scheduler
+knows its own decisions before they are written, without those changes alone that it did not decide. How long a moment
+is follows from how long its latest decisions took.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -24,9 +26,11 @@ from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
 PATIENCE_SECONDS: Final = 5.0
-"""Ours would have decided, and the other scheduler has not for so long: it does not."""
-UNHEARD_SECONDS: Final = 5.0
-"""Changes that the other scheduler may not have heard of when it decided are at most so old."""
+"""Ours would have decided, and the other scheduler has not for so long: it does not. Changes that it may not have heard
+of when it decided are at most so old. Twice as long as its latest decisions took, where that is longer."""
+MAX_PATIENCE_SECONDS: Final = 60.0
+_PACES: Final = 32
+"""How many of its latest decisions tell how long it takes."""
 _MAX_UNHEARD: Final = 64
 _MAX_NAMED: Final = 3
 
@@ -80,11 +84,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The state of a workload before a change that the scheduler did not decide."""
+    """The state of a workload before a change; `decided` by the other scheduler itself."""
 
     key: str
     was: Workload | None
     at: float
+    decided: bool = False
 
 
 _WAITING: Final = Choice(Act.WAIT)
@@ -105,6 +110,8 @@ class Shadow:
         """Decisions that ours would make and the other scheduler has not made, and since when."""
         self._told: dict[str, Choice] = {}
         """Decisions that our scheduler would make differently: each is reported once."""
+        self._paces: deque[float] = deque(maxlen=_PACES)
+        """For how many seconds ours would have made each of the other scheduler's latest decisions."""
         self.unfinished = 0
 
     def take(self, key: str, workload: Workload | None, now: float) -> None:
@@ -125,10 +132,12 @@ class Shadow:
         if was is None or (theirs.act is Act.RESERVE and was.holds_quota):
             self.take(key, _waiting(workload), now)
         found = self._ask(key, workload.uid, theirs, now)
-        self._latest.append(_Change(key, self._world.workload(key), now))
+        self._latest.append(_Change(key, self._world.workload(key), now, decided=True))
         self.take(key, workload, now)
         self._settle(now)
-        self._wanted.pop(key, None)
+        since, wanted = self._wanted.pop(key, (now, _WAITING))
+        if wanted.act is theirs.act:
+            self._paces.append(now - since)
         self._told.pop(key, None)
         return found
 
@@ -164,17 +173,28 @@ class Shadow:
                 return [*missed, Comparison(key, uid, Verdict.AGREE, theirs, ours, unheard)]
         return [*missed, Comparison(key, uid, verdict, theirs, self._explained(key, choices))]
 
+    @property
+    def _patience(self) -> float:
+        return min(max(PATIENCE_SECONDS, 2 * max(self._paces, default=0.0)), MAX_PATIENCE_SECONDS)
+
     def _earlier(self, key: str, now: float) -> Iterator[tuple[int, Choice]]:
-        """Our choice about the workload if it were tried anew, without the latest changes: none, one, two ..."""
+        """Our choice about the workload if it were tried anew, without the latest changes: none, one, two ...; and
+        without those of them alone that the other scheduler did not decide itself."""
         yield 0, self._without((), key, now)
         unheard: list[_Change] = []
+        decided: set[str] = set()
         for change in reversed(self._latest):
-            if change.key == key or now - change.at > UNHEARD_SECONDS or not self._go_on():
+            if change.key == key or now - change.at > self._patience or not self._go_on():
                 return
             unheard.append(change)
             yield len(unheard), self._without(unheard, key, now)
+            if change.decided:
+                decided.add(change.key)
+            elif decided and change.key not in decided:  # it heard of each workload that it decided on
+                others = [each for each in unheard if each.key not in decided]
+                yield len(others), self._without(others, key, now)
 
-    def _without(self, unheard: list[_Change] | tuple[()], key: str, now: float) -> Choice:
+    def _without(self, unheard: Sequence[_Change], key: str, now: float) -> Choice:
         point = self._world.savepoint()
         for change in unheard:
             self.take(change.key, change.was, now)
@@ -245,7 +265,7 @@ class Shadow:
         for key, (at, choice) in self._wanted.items():
             workload = self._world.workload(key)
             told = self._told.get(key)
-            if now - at < PATIENCE_SECONDS or workload is None or (told is not None and told.what == choice.what):
+            if now - at < self._patience or workload is None or (told is not None and told.what == choice.what):
                 continue
             self._told[key] = choice
             found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, _left(workload), choice))

@@ -121,6 +121,46 @@ def test_a_decision_that_was_made_before_the_latest_arrival_agrees() -> None:
     assert (much_later.verdict, much_later.ours.act) == (Verdict.ONLY_THEIRS, Act.WAIT)
 
 
+def test_a_decision_that_was_made_on_an_earlier_one_and_before_the_latest_arrival_agrees() -> None:
+    """The other scheduler knows its own decision before it is written, and not the arrival before that."""
+    builder = queue_of_three().pending("whole", "q", 3, priority=50).pending("part", "q", 2).pending("rest", "q", 1)
+    built = builder.pending("urgent", "q", 1, priority=100).world
+    whole, part, rest, urgent = (built.workload(f"team/{name}") for name in ("whole", "part", "rest", "urgent"))
+    assert whole is not None
+    assert part is not None
+    assert rest is not None
+    assert urgent is not None
+    shadow = Shadow(queue_of_three().world)
+    for each in (whole, part, rest, urgent):
+        assert shadow.hear(each.key, each, 10.0) == []
+    [behind] = shadow.hear(part.key, admitted(part, "q", at=10.5), 10.5)
+    assert (behind.verdict, behind.unheard) == (Verdict.AGREE, 0)
+    [found] = shadow.hear(rest.key, admitted(rest, "q", at=11.0), 11.0)
+    assert (found.verdict, found.unheard) == (Verdict.AGREE, 1)
+
+
+def test_a_scheduler_that_takes_longer_is_waited_for_longer() -> None:
+    names = [f"w{number}" for number in range(4)]
+    builder = Builder().queue("q", {"default": 9})
+    for name in names:
+        builder.pending(name, "q", 2)
+    shadow, told = Shadow(Builder().queue("q", {"default": 9}).world), []
+    for number, name in enumerate(names[:3]):
+        workload = builder.world.workload(f"team/{name}")
+        assert workload is not None
+        at = 100.0 * number
+        assert shadow.hear(workload.key, workload, at) == []
+        for later in (0.0, 6.0, 19.0):
+            told += shadow.rest(at + later)
+        [agreed] = shadow.hear(workload.key, admitted(workload, "q", at=at + 20.0), at + 20.0)
+        assert agreed.verdict is Verdict.AGREE
+    assert [each.workload for each in told] == ["team/w0"], "by then it had taken 20 seconds"
+    last = builder.world.workload("team/w3")
+    assert last is not None
+    assert shadow.hear(last.key, last, 500.0) == []
+    assert [each.verdict for later in (0.0, 39.0, 40.0) for each in shadow.rest(500.0 + later)] == [Verdict.ONLY_OURS]
+
+
 def test_a_workload_that_ours_had_tried_in_vain_is_seen_to_get_quota() -> None:
     """It waits as inadmissible in our queue when the other scheduler gives it quota after all."""
     shadow = Shadow(queue_of_three().world)
