@@ -42,6 +42,16 @@ class Contexts:
         left = {key: value for key, value in self.contexts.items() if key != name}
         return Contexts("" if self.current == name else self.current, left)
 
+    def renamed(self, old: str, new: str) -> Contexts:
+        """Return the contexts with another name for one. Raises `ClientError` for an old name that is not there, or a
+        new one that is."""
+        self.using(old)
+        if new in self.contexts:
+            raise ClientError(f'Duplicate value: there is a context "{new}"')
+        names = {name: new if name == old else name for name in self.contexts}
+        current = new if self.current == old else self.current
+        return Contexts(current, {names[name]: context for name, context in self.contexts.items()})
+
     def using(self, name: str) -> Contexts:
         """These with another one in use. Raises `ClientError` for a name that is not there."""
         if name not in self.contexts:

@@ -25,13 +25,20 @@ _CLOSED_PIPE: Final = 141
 """The exit code of a process that SIGPIPE ends, which is how kubectl ends."""
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "read_commands": ("get", "list", "describe", "top", "overview", "api-resources"),
-    "workload_commands": ("submit", "wait", "stop", "resume", "cancel", "queue", "explain"),
+    "workload_commands": ("submit", "wait", "stop", "resume", "queue", "explain"),
+    "action_commands": (
+        "hold", "release", "requeue", "cancel", "priority", "cordon", "uncordon", "drain", "preview", "history",
+        "report",
+    ),
     "files": ("apply", "diff", "delete"),
+    "edit_commands": ("edit", "patch", "label", "annotate"),
     "create_commands": ("create",),
     "logs": ("logs",),
     "audit": ("audit",),
+    "mcp_command": ("mcp",),
     "login": ("login", "logout", "token", "config", "version"),
-}
+    "documentation": ("completion", "man"),
+}  # fmt: skip
 """The modules of the commands, in the order of the help. A command's module is imported when the command is used."""
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 

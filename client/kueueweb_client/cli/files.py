@@ -23,14 +23,17 @@ if TYPE_CHECKING:
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _NOT_FOUND: Final = 404
 _NOT_ALLOWED: Final = 405
+Recursive = Annotated[bool, typer.Option("--recursive", "-R", help="Also the folders in folders.")]
+Kustomize = Annotated[str, typer.Option("--kustomize", "-k", help="A folder that kustomize or kubectl builds.")]
 Files = Annotated[
     list[str],
     typer.Option("--filename", "-f", help="A file, a folder, or - for standard input; may be given several times."),
 ]
 
 
-def texts(names: list[str]) -> Iterator[tuple[str, str]]:
-    """Each file's name and text. Raises `ClientError` for one that is not there."""
+def texts(names: list[str], *, recursive: bool = False) -> Iterator[tuple[str, str]]:
+    """Each file's name and text; of folders within folders if `recursive`. Raises `ClientError` for one that is not
+    there."""
     for name in names:
         if name == "-":
             yield "standard input", sys.stdin.read()
@@ -38,19 +41,21 @@ def texts(names: list[str]) -> Iterator[tuple[str, str]]:
         path = Path(name)
         if not path.exists():
             raise ClientError(f"{name}: no such file or folder")
-        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES) if path.is_dir() else [path]
+        inside = path.rglob("*") if recursive else path.glob("*")
+        found = sorted(file for file in inside if file.suffix in _SUFFIXES) if path.is_dir() else [path]
         if not found:
-            raise ClientError(f"{name}: no {', '.join(_SUFFIXES)} file in this folder")
+            raise ClientError(f"{name}: no {', '.join(_SUFFIXES)} file in this folder; -R reads those within it, too")
         for file in found:
             yield str(file), file.read_text(encoding="utf-8")
 
 
-def documents(names: list[str]) -> list[Mapping[str, Any]]:
+def documents(names: list[str], *, recursive: bool = False, kustomize: str = "") -> list[Mapping[str, Any]]:
     """All objects of the files, those of a List one by one. Raises `ClientError` for what is not YAML."""
     import yaml
 
     found: list[Mapping[str, Any]] = []
-    for source, text in texts(names):
+    built = [(kustomize, _built(kustomize))] if kustomize else []
+    for source, text in (*built, *texts(names, recursive=recursive)):
         try:
             for document in yaml.safe_load_all(text):
                 if document is None:
@@ -63,6 +68,22 @@ def documents(names: list[str]) -> list[Mapping[str, Any]]:
     return found
 
 
+def _built(folder: str) -> str:
+    """The manifests that kustomize makes of a folder. Raises `ClientError` where it is not installed, or fails."""
+    import shutil
+    import subprocess
+
+    command = next(
+        (words for words in (["kustomize", "build"], ["kubectl", "kustomize"]) if shutil.which(words[0])), None
+    )
+    if command is None:
+        raise ClientError("-k: neither kustomize nor kubectl is installed. Install one, or pipe its output into -f -.")
+    ran = subprocess.run([*command, folder], capture_output=True, text=True, check=False)  # noqa: S603
+    if ran.returncode:
+        raise ClientError(f"{' '.join(command)} {folder} failed: {ran.stderr.strip()}")
+    return ran.stdout
+
+
 def _with_namespace(document: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
     """The object with the namespace of the call, where it has none and its kind has one."""
     noun = noun_named(document["kind"])
@@ -72,9 +93,12 @@ def _with_namespace(document: Mapping[str, Any], namespace: str) -> Mapping[str,
     return {**document, "metadata": {**metadata, "namespace": namespace}}
 
 
-def read(names: list[str], namespace: str) -> list[Mapping[str, Any]]:
+def read(names: list[str], namespace: str, *, recursive: bool = False, kustomize: str = "") -> list[Mapping[str, Any]]:
     """All objects of the files, each with the namespace of the call where it needs one and has none."""
-    return [_with_namespace(document, namespace) for document in documents(names)]
+    if not (names or kustomize):
+        raise typer.BadParameter("give files with -f, or a folder with -k", param_hint="--filename")
+    found = documents(names, recursive=recursive, kustomize=kustomize)
+    return [_with_namespace(document, namespace) for document in found]
 
 
 def write_applied(result: ApplyResult) -> None:
@@ -88,8 +112,16 @@ def write_applied(result: ApplyResult) -> None:
         warn(f"skipped: document {skipped['document']} ({skipped['kind'] or 'no kind'}): {skipped['message']}")
 
 
+SomeFiles = Annotated[
+    list[str] | None,
+    typer.Option("--filename", "-f", help="A file, a folder, or - for standard input; may be given several times."),
+]
+
+
 def _apply(
-    filename: Files,
+    filename: SomeFiles = None,
+    kustomize: Kustomize = "",
+    recursive: Recursive = False,
     namespace: Namespace = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and show the changes; store nothing.")] = False,
     applied_set: Annotated[str, typer.Option("--set", help="A name for the applied objects, for --prune.")] = "",
@@ -113,13 +145,16 @@ def _apply(
         "skip_unsupported": skip_unsupported or None,
     }
     with client() as asked:
-        write_applied(asked.apply(to_yaml(*read(filename, namespace)), **chosen))
+        found = read(filename or [], namespace, recursive=recursive, kustomize=kustomize)
+        write_applied(asked.apply(to_yaml(*found), **chosen))
 
 
-def _diff(filename: Files, namespace: Namespace = "") -> None:
+def _diff(
+    filename: SomeFiles = None, kustomize: Kustomize = "", recursive: Recursive = False, namespace: Namespace = ""
+) -> None:
     """Show the changes that an apply would make; exit code 1 if there are any."""
     differs = False
-    found = read(filename, namespace)
+    found = read(filename or [], namespace, recursive=recursive, kustomize=kustomize)
     wanted = {_identity(document): document for document in found}
     with client() as asked:
         result = asked.apply(to_yaml(*found), dry_run=True)
@@ -169,11 +204,16 @@ def _delete(
     ignore_not_found: Annotated[
         bool, typer.Option("--ignore-not-found", help="An object that does not exist is no error.")
     ] = False,
+    recursive: Recursive = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the deletion; delete nothing.")] = False,
 ) -> None:
     """Delete objects. What is held by something else goes once nothing holds it."""
     keys: list[tuple[str, str, str]] = []
     if filename:
-        keys = [_identity(_with_namespace(document, namespace)) for document in reversed(documents(filename))]
+        keys = [
+            _identity(_with_namespace(document, namespace))
+            for document in reversed(documents(filename, recursive=recursive))
+        ]
     elif kind and names:
         noun = noun_of(kind)
         keys = [(noun.kind, namespace_of(namespace) if noun.namespaced else "", name) for name in names]
@@ -181,30 +221,32 @@ def _delete(
         raise typer.BadParameter("give a kind and names, or files with -f")
     with client() as asked:
         for found_kind, found_namespace, name in keys:
-            _delete_one(asked, found_kind, found_namespace, name, ignore_not_found)
+            _delete_one(asked, (found_kind, found_namespace, name), ignore_not_found=ignore_not_found, dry_run=dry_run)
 
 
-def _delete_one(asked: Client, kind: str, namespace: str, name: str, ignore_not_found: bool) -> None:
+def _delete_one(asked: Client, key: tuple[str, str, str], *, ignore_not_found: bool, dry_run: bool) -> None:
+    kind, namespace, name = key
     noun = noun_named(kind)
     parts = tuple(filter(None, (namespace, name)))
     try:
-        gone = _delete_call(asked, kind, noun.path if noun else "", parts)
+        gone = _delete_call(asked, kind, noun.path if noun else "", parts, dry_run)
     except ApiError as error:
         if error.status == _NOT_FOUND and ignore_not_found:
             return
         raise
-    say(f'{kind.lower()} "{name}" {"deleted" if gone else "is being deleted; it will be removed when nothing uses it"}')
+    outcome = "deleted" if gone else "is being deleted; it will be removed when nothing uses it"
+    say(f'{kind.lower()} "{name}" {outcome}{" (dry run)" if dry_run else ""}')
 
 
-def _delete_call(asked: Client, kind: str, path: str, parts: tuple[str, ...]) -> bool:
+def _delete_call(asked: Client, kind: str, path: str, parts: tuple[str, ...], dry_run: bool) -> bool:
     """Delete at the kind's own address, and where that takes no DELETE, as a manifest."""
     if path:
         try:
-            return asked.send(calls.delete(path, *parts))
+            return asked.send(calls.delete(path, *parts, dry_run=dry_run))
         except ApiError as error:
             if error.status != _NOT_ALLOWED:
                 raise
-    return asked.send(calls.delete("manifests", kind.lower(), *parts))
+    return asked.send(calls.delete("manifests", kind.lower(), *parts, dry_run=dry_run))
 
 
 def register(app: typer.Typer) -> None:

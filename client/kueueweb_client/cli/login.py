@@ -190,6 +190,29 @@ def delete_context(name: str) -> None:
     say(f'Context "{name}" is forgotten.')
 
 
+@_config.command("rename-context")
+def rename_context(old: str, new: str) -> None:
+    """Give a context another name."""
+    save(load().renamed(old, new))
+    say(f'Context "{old}" is called "{new}" now.')
+
+
+@_config.command("view")
+def view(raw: Annotated[bool, typer.Option("--raw", help="With the tokens.")] = False) -> None:
+    """Write the configuration file; its tokens only with --raw."""
+    from dataclasses import asdict
+
+    from kueueweb_client.documents import to_yaml
+
+    found = load()
+    hidden = {
+        name: replace(each, token="REDACTED" if each.token and not raw else each.token)
+        for name, each in found.contexts.items()
+    }
+    shown = {name: {key: value for key, value in asdict(each).items() if value} for name, each in hidden.items()}
+    say(to_yaml({"current": found.current, "contexts": shown}).rstrip())
+
+
 @_config.command("current-context")
 def current_context() -> None:
     """Write the name of the context in use."""

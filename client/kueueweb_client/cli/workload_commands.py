@@ -1,20 +1,22 @@
-"""submit, wait, stop, resume, cancel, queue, explain."""
+"""submit, wait, stop, resume, queue, explain."""
 
 from __future__ import annotations
 
 import uuid
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kueueweb_client import calls
+from kueueweb_client.cli.action_commands import DryRun, act
 from kueueweb_client.cli.files import read, write_applied
 from kueueweb_client.cli.session import Namespace, Output, OutputOption, client, namespace_of, noun_of, say, write_rows
 from kueueweb_client.documents import to_yaml
 from kueueweb_client.errors import ClientError
+from kueueweb_client.jobs import job_manifest
 from kueueweb_client.nouns import WORKLOADS, Noun
-from kueueweb_client.types import Key, Workload
+from kueueweb_client.types import Workload
 
 if TYPE_CHECKING:
     from kueueweb_client.client import Client
@@ -56,7 +58,9 @@ def _submit(
     elif image and queue:
         needs = _needs(cpu, memory, gpus, gpu_memory, gpu_cores)
         name = name or f"job-{uuid.uuid4().hex[:8]}"
-        text = to_yaml(_job(where, name, queue, image, replicas, needs, priority, command or []))
+        text = to_yaml(
+            job_manifest(where, name, queue, image, needs, replicas=replicas, priority=priority, command=command or ())
+        )
     else:
         raise typer.BadParameter("give -f FILE, or --image and --queue")
     if dry_run:
@@ -89,35 +93,6 @@ def _mib(text: str) -> int:
     raise typer.BadParameter(f'"{text}" is not an amount like 20Gi or 8000Mi', param_hint="--gpu-memory")
 
 
-def _job(
-    namespace: str,
-    name: str,
-    queue: str,
-    image: str,
-    replicas: int,
-    needs: dict[str, str],
-    priority: str,
-    command: list[str],
-) -> dict[str, Any]:
-    labels = {"kueue.x-k8s.io/queue-name": queue}
-    if priority:
-        labels["kueue.x-k8s.io/priority-class"] = priority
-    container: dict[str, Any] = {"name": "main", "image": image, "resources": {"requests": needs, "limits": needs}}
-    if command:
-        container["command"] = command
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"namespace": namespace, "name": name, "labels": labels},
-        "spec": {
-            "suspend": True,
-            "parallelism": replicas,
-            "completions": replicas,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-
-
 def _wait_for_job(asked: Client, namespace: str, job: str) -> None:
     for row in asked.workloads(namespace=namespace, search=job):
         if (row.get("owner") or {}).get("name", row["name"]) == job:
@@ -139,31 +114,12 @@ def _wait(
     say(f"workload/{name} {found['status'] if found else 'deleted'}")
 
 
-def _keys(namespace: str, names: list[str]) -> list[Key]:
-    where = namespace_of(namespace)
-    return [{"namespace": where, "name": name} for name in names]
-
-
-def _act(verb: str, word: str, namespace: str, names: list[str]) -> None:
-    keys = _keys(namespace, names)
-    with client() as asked:
-        changed = {key["name"] for key in asked.send(calls.act(verb, keys))}
-        for key in keys:
-            if key["name"] in changed:
-                say(f"workload/{key['name']} {word}")
-        for key in keys:
-            if key["name"] not in changed:  # say why: the single call answers with its reason
-                asked.send(
-                    calls.Call("POST", calls.path("workloads", key["namespace"], key["name"], verb), lambda _: None)
-                )
-
-
-def _stop_policy(noun: Noun, names: list[str], namespace: str, policy: str, word: str) -> None:
+def _stop_policy(noun: Noun, names: list[str], namespace: str, policy: str, word: str, *, dry_run: bool) -> None:
     with client() as asked:
         for name in names:
             parts = (namespace_of(namespace), name) if noun.namespaced else (name,)
-            asked.send(calls.patch(noun.path, *parts, changes={"stop_policy": policy}))
-            say(f"{noun.kind.lower()}/{name} {word}")
+            asked.send(calls.patch(noun.path, *parts, changes={"stop_policy": policy}, dry_run=dry_run))
+            say(f"{noun.kind.lower()}/{name} {word}{' (dry run)' if dry_run else ''}")
 
 
 def _stop(
@@ -171,26 +127,29 @@ def _stop(
     names: list[str],
     namespace: Namespace = "",
     keep_already_running: Annotated[bool, typer.Option(help="Queues: admit nothing new, but evict nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Stop workloads (they are evicted and wait), or queues (everything in them is evicted and waits)."""
     noun = _stoppable(kind)
     if noun is WORKLOADS:
-        _act("hold", "stopped", namespace, names)
+        act("hold", "stopped", namespace, names, dry_run=dry_run)
     else:
-        _stop_policy(noun, names, namespace, "Hold" if keep_already_running else "HoldAndDrain", "stopped")
+        policy = "Hold" if keep_already_running else "HoldAndDrain"
+        _stop_policy(noun, names, namespace, policy, "stopped", dry_run=dry_run)
 
 
 def _resume(
     kind: Annotated[str, typer.Argument(help="workload, clusterqueue or localqueue")],
     names: list[str],
     namespace: Namespace = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Let stopped workloads or queues go on."""
     noun = _stoppable(kind)
     if noun is WORKLOADS:
-        _act("release", "resumed", namespace, names)
+        act("release", "resumed", namespace, names, dry_run=dry_run)
     else:
-        _stop_policy(noun, names, namespace, "None", "resumed")
+        _stop_policy(noun, names, namespace, "None", "resumed", dry_run=dry_run)
 
 
 def _stoppable(kind: str) -> Noun:
@@ -198,11 +157,6 @@ def _stoppable(kind: str) -> Noun:
     if noun.path not in ("workloads", "cluster-queues", "local-queues"):
         raise typer.BadParameter(f"a {noun.kind} cannot be stopped; workloads, ClusterQueues and LocalQueues can")
     return noun
-
-
-def _cancel(names: list[str], namespace: Namespace = "") -> None:
-    """End workloads for good."""
-    _act("cancel", "cancelled", namespace, names)
 
 
 def _queue(
@@ -252,6 +206,5 @@ def register(app: typer.Typer) -> None:
     app.command("wait")(_wait)
     app.command("stop")(_stop)
     app.command("resume")(_resume)
-    app.command("cancel")(_cancel)
     app.command("queue")(_queue)
     app.command("explain")(_explain)

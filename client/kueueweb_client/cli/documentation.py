@@ -1,0 +1,99 @@
+"""man and completion: the commands as a page of the manual, and the scripts of shells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from kueueweb_client import __version__
+from kueueweb_client.cli.session import say
+
+_EXIT_CODES = (
+    (0, "done"), (1, "refused, or the workload failed; for diff: something would change"), (2, "used wrongly"),
+    (3, "not there"), (4, "not logged in, or not permitted"), (5, "a conflict"), (6, "the server does not answer"),
+    (124, "not in time"), (141, "the reader of the output has closed it"),
+)  # fmt: skip
+
+
+class Shell(StrEnum):
+    """The shells with completion."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+    POWERSHELL = "powershell"
+
+
+def _completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Write the completion script of a shell."""
+    from typer._completion_shared import get_completion_script
+
+    say(get_completion_script(prog_name="kueueweb", complete_var="_KUEUEWEB_COMPLETE", shell=shell.value))
+
+
+def _man(ctx: typer.Context) -> None:
+    """Write the page of the manual: kueueweb man | man -l -"""
+    root = ctx.find_root()
+    say("\n".join(_page(root.command, root)))
+
+
+def _page(root: Any, ctx: Any) -> Iterator[str]:
+    yield f'.TH "KUEUEWEB" "1" "" "kueueweb {__version__}" "User Commands"'
+    yield ".SH NAME"
+    yield f"kueueweb \\- {_text(root.help.splitlines()[0])}"
+    yield ".SH SYNOPSIS"
+    yield ".B kueueweb"
+    yield "[OPTIONS] COMMAND [ARGS]..."
+    yield ".SH OPTIONS"
+    yield from _options(root, ctx)
+    yield ".SH COMMANDS"
+    yield from _commands(root, ctx, "kueueweb")
+    yield ".SH EXIT STATUS"
+    for code, meaning in _EXIT_CODES:
+        yield f".TP\n.B {code}\n{_text(meaning)}"
+    yield ".SH ENVIRONMENT"
+    for name, meaning in (
+        ("KUEUEWEB_CONFIG", "the file of the contexts"),
+        ("KUEUEWEB_URL, KUEUEWEB_TOKEN, KUEUEWEB_CLUSTER, KUEUEWEB_NAMESPACE", "come before what the context says"),
+        ("KUEUEWEB_EDITOR, VISUAL, EDITOR", "the editor of kueueweb edit"),
+    ):
+        yield f".TP\n.B {name}\n{_text(meaning)}"
+
+
+def _commands(group: Any, ctx: Any, before: str) -> Iterator[str]:
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if command is None or command.hidden:
+            continue
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, ctx, f"{before} {name}")
+            continue
+        arguments = " ".join(
+            each.metavar or each.name.upper() for each in command.params if not each.opts[0].startswith("-")
+        )
+        yield f".SS {_text(f'{before} {name} {arguments}'.strip())}"
+        yield _text(" ".join((command.help or "").split()))
+        yield from _options(command, ctx)
+
+
+def _options(command: Any, ctx: Any) -> Iterator[str]:
+    for parameter in command.params:
+        record = parameter.get_help_record(ctx)
+        if record and parameter.opts[0].startswith("-"):
+            yield f".TP\n.B {_text(record[0])}\n{_text(record[1])}"
+
+
+def _text(text: str) -> str:
+    """A text without characters that roff would obey."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in escaped.splitlines())
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("completion")(_completion)
+    app.command("man")(_man)
