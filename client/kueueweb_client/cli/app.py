@@ -36,6 +36,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "logs": ("logs",),
     "audit": ("audit",),
     "mcp_command": ("mcp",),
+    "slurm_commands": ("sbatch", "squeue", "scancel", "sacct", "sinfo"),
     "login": ("login", "logout", "token", "config", "version"),
     "documentation": ("completion", "man"),
 }  # fmt: skip
