@@ -108,7 +108,7 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Needs:
-    """What a job asks for, as its options are read."""
+    """Resources and limits that a job asks for, as its options are read."""
 
     tasks: int = 1
     cpus_per_task: int = 1

@@ -134,14 +134,17 @@ def test_over_http_each_caller_has_its_own_rights(alice: Run, server: str, tmp_p
                 client, "explain_workload", namespace="team", name=workload
             )
 
-    try:
+    def first_answer() -> httpx.Response:
         for _ in range(300):
             try:
-                refused = httpx.post(url, json={})
-                break
+                return httpx.post(url, json={})
             except httpx.ConnectError:
                 assert process.poll() is None, process.stderr and process.stderr.read()
                 time.sleep(0.2)
+        raise AssertionError("the server does not answer")
+
+    try:
+        refused = first_answer()
         assert (refused.status_code, refused.json()["reason"]) == (401, "NotAuthenticated")
         foreign = httpx.post(url, json={}, headers={"Host": "evil.example.org", "Authorization": "Bearer x"})
         assert foreign.status_code == 421

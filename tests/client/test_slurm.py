@@ -154,7 +154,7 @@ def test_forms_of_slurms_tables() -> None:
     assert node_list(["gpu-1", "gpu-2", "gpu-3", "gpu-7", "login"]) == "gpu-[1-3,7],login"
     assert node_list(["n08", "n09", "n10"]) == "n[08-10]"
     known = {"i": ("JOBID", str), "j": ("NAME", str)}
-    assert line(read_format("%.5i|%.3j|%8i", known), lambda name: {"i": "ab", "j": "abcdef"}[name]) == "   ab|abc|ab"  # type: ignore[arg-type]
+    assert line(read_format("%.5i|%.3j|%8i", known), lambda name: {"i": "ab", "j": "abcdef"}[name]) == "   ab|abc|ab"
 
 
 def test_a_day_of_a_user_of_slurm(alice: Run, tmp_path: Path) -> None:
