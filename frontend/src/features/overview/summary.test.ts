@@ -3,7 +3,16 @@ import type { LiveClusterQueue, LiveQuota } from "@/api/types";
 import { hottestQueues, quotaByResource } from "./summary";
 
 function quota(resource: string, nominal: number, used: number, borrowed = 0): LiveQuota {
-  return { flavor: "v100", resource, nominal, used, borrowed, deserved: null, borrowing_limit: null, lending_limit: null };
+  return {
+    flavor: "v100",
+    resource,
+    nominal,
+    used,
+    borrowed,
+    deserved: null,
+    borrowing_limit: null,
+    lending_limit: null,
+  };
 }
 
 const ACTIVE = { active: true, reason: "Ready", message: "" };
