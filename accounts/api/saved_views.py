@@ -17,7 +17,7 @@ from accounts.api.fields import Text
 from accounts.api.if_match import if_match
 from accounts.api.scope import json_object
 from accounts.api.tokens import require_whole
-from accounts.exceptions import PreconditionFailed
+from accounts.exceptions import InvalidRequest, PreconditionFailed
 from accounts.models import SavedView
 from accounts.services.precondition import etag
 from accounts.services.saved_views import change_view, delete_view, save_view, view_of, views_of
@@ -97,7 +97,9 @@ class SavedViewListView(_OwnViews):
     def get(self, request: Request) -> Response:
         """List your saved views by page and name."""
         found = self.get_queryset()
-        if page := request.query_params.get("page"):
+        if (page := request.query_params.get("page")) is not None:
+            if page not in PAGES:
+                raise InvalidRequest(f"page: Unsupported value: {page!r}: use one of {', '.join(PAGES)}.")
             found = found.filter(page=page)
         return self.get_paginated_response(SavedViewSerializer(self.paginate_queryset(found), many=True).data)
 

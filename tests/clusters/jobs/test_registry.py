@@ -26,6 +26,7 @@ _KNOWN_ELSEWHERE = {
     "clusters/sync/references.py": {"Pod"},
     "clusters/jobs/scenario.py": {"Pod"},  # the steps of recorded scenarios make pods
     "clusters/webhook/policy.py": {"Pod"},  # a pod is held to what a template of pods is
+    "kueueweb/checkup/webhook_checks.py": {"Job"},  # what a dry run asks the webhook about
     "kueueweb/demo/jobs.py": {"Job"},  # what the demo submits
     "queues/manifests/pod_group.py": {"Pod"},  # a group of pods is one workload
     "queues/models/__init__.py": {"Job", "Pod"},  # names of tables
