@@ -412,7 +412,7 @@ def test_a_found_job_that_asks_for_more_than_its_limits_waits_with_a_workload(fo
     assert (found.workload().status, found.workload().quota_reserved_at) == ("Pending", None)
 
 
-def test_many_new_jobs_cost_as_many_statements_as_two(found: System) -> None:
+def test_many_new_jobs_cost_no_more_statements_than_two(found: System) -> None:
     def statements(prefix: str, count: int) -> int:
         for number in range(count):
             found.client.create(JOBS, gpu_job(f"{prefix}-{number}", suspend=True))
@@ -422,7 +422,8 @@ def test_many_new_jobs_cost_as_many_statements_as_two(found: System) -> None:
 
     statements("first", 2)
     two = statements("two", 2)
-    assert (statements("many", 20), Workload.objects.count()) == (two, 24)
+    assert statements("many", 20) <= two, "a read that the first turns make may be kept by later ones"
+    assert Workload.objects.count() == 24
 
 
 def test_a_new_job_that_gets_no_workload_holds_up_no_other(found: System, caplog: pytest.LogCaptureFixture) -> None:
