@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
+from zlib import crc32
 
+import orjson
 from django.db.models import F, QuerySet
 
 from accounts.models import Cluster, ClusterMode, Namespace
@@ -53,7 +55,7 @@ class StoredCluster(ClusterClient):
         self.server = "stored"
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        found = _as_served(self.store.get(kind.kind, namespace, name))
+        found = as_served(self.store.get(kind.kind, namespace, name))
         if found is not None and kind.kind == "Job" and (found.get("spec") or {}).get("suspend"):
             conditions = found.setdefault("status", {}).setdefault("conditions", [])
             if not any(each["type"] == "Suspended" for each in conditions):
@@ -69,7 +71,7 @@ class StoredCluster(ClusterClient):
             if wanted.items() <= labels_of(each).items()
             and all(dig(each, *path.split(".")) != value for path, value in without)
         ]
-        return Listing(tuple(filter(None, map(_as_served, found))), "")
+        return Listing(tuple(filter(None, map(as_served, found))), "")
 
     def patch(
         self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any], *, subresource: str = ""
@@ -89,12 +91,13 @@ class StoredCluster(ClusterClient):
         return found is not None
 
 
-def _as_served(obj: JsonObject | None) -> JsonObject | None:
+def as_served(obj: JsonObject | None) -> JsonObject | None:
     """The object with what every API server says of it."""
     if obj is not None:
         obj["metadata"].setdefault("creationTimestamp", NOW)
-        obj["metadata"].setdefault("resourceVersion", "1")
         obj.setdefault("spec", {})
+        obj["metadata"].pop("resourceVersion", None)
+        obj["metadata"]["resourceVersion"] = str(crc32(orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)) + 1)
     return obj
 
 

@@ -21,7 +21,7 @@ from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Workload
 from queues.services.workload_objects import workload_manifest
 from scheduling.manifest.merge_patch import merge_patch
-from tests.conformance.live_jobs import MAX_ROUNDS, START, LiveScenario, StoredCluster, is_whole
+from tests.conformance.live_jobs import MAX_ROUNDS, START, LiveScenario, StoredCluster, as_served, is_whole
 
 
 class LivePods(LiveScenario):
@@ -78,7 +78,7 @@ class LivePods(LiveScenario):
             obj = self.store.get(*self.key)
             if obj is not None:
                 self.job_sync.apply([WatchEvent("MODIFIED", obj)], self.seconds)
-        pods = {pod["metadata"]["uid"]: pod for pod in self.store.list("Pod")}
+        pods = {pod["metadata"]["uid"]: pod for pod in map(as_served, self.store.list("Pod")) if pod is not None}
         events = [WatchEvent("DELETED", pod) for uid, pod in self.seen.items() if uid not in pods]
         events += [WatchEvent("MODIFIED", pod) for uid, pod in pods.items() if self.seen.get(uid) != pod]
         self.seen = pods
