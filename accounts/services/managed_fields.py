@@ -41,7 +41,7 @@ def managers_of(uids: Iterable[UUID]) -> dict[UUID, dict[str, ManagedFields]]:
 def keep_applied(
     managed: ManagedObject, manager: str, api_version: str, applied: Mapping[str, Any], seen: Mapping[str, Any]
 ) -> None:
-    """Keep the fields that a manager has applied, in place of those that it applied before; none are forgotten.
+    """Replace the fields that a manager has applied. With no fields the manager is forgotten.
 
     `seen` are the fields that the object showed afterwards.
     """
