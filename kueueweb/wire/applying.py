@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-import orjson
-
+from accounts.exceptions import HostileManifest, ManifestErrors
 from accounts.models import ManagedFields
 from accounts.services.managed_fields import ANNOTATION
 from clusters.webhook.conversion import NotConvertible, convert
 from kueueweb.wire.refusals import Refusal
 from kueueweb.wire.resources import JsonObject
+from queues.manifests.documents import read_documents
 from scheduling.manifest.applied_fields import (
     Path,
     applied_part,
@@ -38,6 +38,8 @@ OTHERS: Final = "kueueweb"
 KUBECTL: Final = "kubectl"
 """The manager of `kubectl apply --server-side`; it takes over what `kubectl apply` had applied."""
 
+_MAX_MANAGERS: Final = 100
+"""Managers of one object: each read of it shows them all."""
 _DEFAULT: Final = object()
 
 
@@ -53,6 +55,12 @@ class Apply:
     def own(self) -> dict[str, Any]:
         """The fields that the manager applies."""
         return fields_of(applied_part(self.manifest))
+
+    def check_managers(self) -> None:
+        """Raise Refusal (422) for one manager too many."""
+        if self.manager not in self.rows and len(self.rows) >= _MAX_MANAGERS:
+            message = f"metadata.managedFields: Too many: must have at most {_MAX_MANAGERS} managers"
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message)
 
     def wanted(self, there: JsonObject) -> JsonObject:
         """Return the object with what is applied, and without what this manager alone applied before and leaves out
@@ -102,10 +110,10 @@ class Apply:
         if self.manager != KUBECTL or annotation is None:
             return {}
         try:
-            found = orjson.loads(annotation.last_applied)
-        except orjson.JSONDecodeError:
+            found = [document.content for document in read_documents(annotation.last_applied)]
+        except (HostileManifest, ManifestErrors):  # its author may write anything there
             return {}
-        return self._in_this_version(found) if isinstance(found, dict) else {}
+        return self._in_this_version(found[0]) if found else {}
 
     def _in_version(self, row: ManagedFields, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Fields of a row in the version of this apply."""

@@ -24,6 +24,8 @@ _MAX_OPERATIONS: Final = 10_000
 _BUILT_IN: Final = frozenset({"", "batch"})
 """Groups whose kinds take strategic merge patches with lists; those of a definition do not, as in Kubernetes."""
 
+_FAILURES: Final = (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError)
+
 Change = Callable[[JsonObject], JsonObject]
 
 
@@ -114,7 +116,8 @@ def _json_patch(operations: Any) -> Change:
                     message = f"a JSON patch copies at most {settings.MAXIMUM_BODY_BYTES} bytes"
                     raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
                 wanted = jsonpatch.apply_patch(wanted, [operation], in_place=True)
-        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as mistake:
+            orjson.dumps(wanted)  # it may have become too deep to be stored
+        except (*_FAILURES, orjson.JSONEncodeError, RecursionError) as mistake:
             message = f"the JSON patch cannot be carried out: {mistake}"
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message) from None
         if not isinstance(wanted, dict):

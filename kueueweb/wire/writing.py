@@ -115,6 +115,7 @@ class ObjectWriter:
                 self._check(there, namespace, body["metadata"])
             rows = managers_of([UUID(there["metadata"]["uid"])] if there else [])
             applying = Apply(manager, manifest, next(iter(rows.values()), {}))
+            applying.check_managers()
             wanted = applying.wanted(there) if there else manifest
             done = self._apply(self._manifest(wanted, namespace, name), namespace)
             if done.item is None:

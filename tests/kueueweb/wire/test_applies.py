@@ -195,6 +195,24 @@ def test_a_json_patch_does_not_grow_without_bound(alice: APIClient, queues: Clus
     assert refused(send(alice, "PATCH", QUEUE, many, JSON_PATCH)) == (413, "RequestEntityTooLarge")
 
 
+def test_what_is_too_deep_is_refused(alice: APIClient, queues: Cluster) -> None:
+    deeper = [{"op": "add", "path": "/spec" + "/a" * depth, "value": {}} for depth in range(1, 400)]
+    assert refused(send(alice, "PATCH", QUEUE, deeper, JSON_PATCH)) == (422, "Invalid")
+    text = '{"spec":' * 5_000 + "1" + "}" * 5_000
+    assert send(alice, "PATCH", QUEUE, {"metadata": {"annotations": {LAST_APPLIED: text}}}, MERGE).status_code == 200
+    assert applied(alice, QUEUE, queue(stopPolicy="Hold"), "kubectl").status_code == 200
+
+
+def test_an_object_has_so_many_managers_and_no_more(alice: APIClient, queues: Cluster) -> None:
+    applied(alice, QUEUE, queue(stopPolicy="Hold"), "first")
+    row = ManagedFields.objects.get()
+    for number in range(99):
+        row.pk, row.manager = None, f"manager-{number}"
+        row.save()
+    assert refused(applied(alice, QUEUE, queue(stopPolicy="Hold"), "another")) == (422, "Invalid")
+    assert applied(alice, QUEUE, queue(stopPolicy="Hold"), "first").status_code == 200
+
+
 @pytest.mark.parametrize("by_kubectl", [True, False])
 def test_managers_go_with_their_object(alice: APIClient, queues: Cluster, by_kubectl: bool) -> None:
     path = f"{KUEUE}/namespaces/team-a/localqueues/more"
