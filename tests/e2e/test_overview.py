@@ -33,7 +33,7 @@ def test_it_begins_with_a_judgement_whose_parts_lead_to_what_they_say(
 ) -> None:
     admin.submit("judged-huge", memory_mib=90_000, cores_percent=100)  # more than any device has
     log_in("admin")
-    judgement = page.get_by_role("region", name="How the cluster is")
+    judgement = page.get_by_role("region", name="State of the cluster")
     expect(judgement).to_contain_text(re.compile(r"\d+ of 48 GPUs free"))
     expect(judgement).to_contain_text(re.compile("workloads? waits?: .*no devices free"))
     expect(page.get_by_role("img", name=re.compile("GPU 0 of gpu-node-01: .* held"))).to_be_visible()

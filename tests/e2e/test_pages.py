@@ -93,7 +93,7 @@ def test_a_flavor_shows_its_nodes_and_who_has_quota_of_it(page: Page, log_in: Ca
     expect(main.get_by_role("link", name="research", exact=True).first).to_be_visible()
     # What transformations make is measured by what it is made of.
     expect(main).to_contain_text("nvidia.com/total-gpumem")
-    expect(main).not_to_contain_text("More than the capacity")
+    expect(main).not_to_contain_text("Exceeds the capacity")
 
 
 def test_a_topology_is_a_map_of_its_domains(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
@@ -188,12 +188,12 @@ def test_the_audit_is_for_admins(page: Page, log_in: Callable[[str], None]) -> N
 def test_what_is_not_there_says_so_inside_the_frame(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     for address, title in (
-        ("/nowhere", "There is no page at this address"),
-        ("/nodes/none", "There is no such node"),
-        ("/flavors/none", "There is no such flavor"),
-        ("/cohorts/none", "There is no such cohort"),
-        ("/local-queues/ai-research/none", "There is no such LocalQueue"),
-        ("/topologies/none", "There is no such topology"),
+        ("/nowhere", "No page exists at this address"),
+        ("/nodes/none", "No such node"),
+        ("/flavors/none", "No such flavor"),
+        ("/cohorts/none", "No such cohort"),
+        ("/local-queues/ai-research/none", "No such LocalQueue"),
+        ("/topologies/none", "No such topology"),
     ):
         page.goto(address)
         expect(page.get_by_role("main")).to_contain_text(title)
@@ -203,12 +203,12 @@ def test_what_is_not_there_says_so_inside_the_frame(page: Page, log_in: Callable
 def test_a_rule_tells_in_the_page(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.get_by_role("link", name="Notifications").click()
-    page.get_by_role("combobox", name="Tell me when").click()
+    page.get_by_role("combobox", name="Notify me when").click()
     page.get_by_role("option", name="The scheduler is silent").click()
     page.get_by_role("textbox", name="After minutes").fill("5")
     page.get_by_role("button", name="Add the rule").click()
     rule = page.get_by_role("listitem").filter(has_text="The scheduler is silent")
-    expect(rule).to_contain_text("after 5 min, in the page")
+    expect(rule).to_contain_text("after 5 min, on this page")
     rule.get_by_role("button", name=re.compile("^Send a test")).click()
     told = page.get_by_role("table", name="Notifications").get_by_role("row").filter(has_text="This is a test")
     expect(told).to_have_count(1)
@@ -242,8 +242,8 @@ def test_an_admin_adds_an_account_and_switches_it_off(page: Page, log_in: Callab
     row = page.get_by_role("table", name="Accounts").get_by_role("row").filter(has_text="guest")
     expect(row).to_contain_text("Active")
     row.click()
-    page.get_by_role("dialog").get_by_role("button", name="Switch off").click()
-    expect(page.get_by_role("dialog").get_by_role("button", name="Switch on")).to_be_visible()
+    page.get_by_role("dialog").get_by_role("button", name="Disable").click()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Enable")).to_be_visible()
     page.keyboard.press("Escape")
     expect(row).to_contain_text("Off")
 

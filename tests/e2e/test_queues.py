@@ -65,7 +65,7 @@ def test_a_quota_that_is_none_is_refused_at_its_field(page: Page, log_in: Callab
     field = page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")
     field.fill("many")
     expect(field).to_have_attribute("aria-invalid", "true")
-    expect(page.get_by_text("It would be refused")).to_be_visible()
+    expect(page.get_by_text("The change would be refused")).to_be_visible()
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
 
 

@@ -38,7 +38,7 @@ def test_it_filters_by_status_and_name_and_keeps_that_in_the_address(
     expect(page).to_have_url(re.compile("last=1h"))
     expect(rows(page)).to_have_count(2)
     rows(page).first.get_by_role("checkbox").click()
-    page.get_by_role("button", name="Select all 2 that match").click()
+    page.get_by_role("button", name="Select all 2 matches").click()
     page.get_by_role("toolbar", name="2 workloads selected").get_by_role("button", name="Hold").click()
     question = page.get_by_role("dialog", name="Hold 2 workloads?")
     effects = question.get_by_role("status")
@@ -64,7 +64,7 @@ def test_a_workload_that_cannot_be_placed_says_what_is_missing(
     why = main.get_by_role("region", name="Why it waits")
     expect(why).to_contain_text("It waits for 1 GPU, 87.9 GiB, 100 % on one node: none of the")
     expect(why).to_contain_text("No start can be estimated: it waits for room on nodes.")
-    expect(why.get_by_role("heading", name="Where it might run")).to_be_visible()
+    expect(why.get_by_role("heading", name="Nodes where it might run")).to_be_visible()
     expect(why).to_contain_text("8 free")
     expect(why).to_contain_text("too little device memory free")
     expect(why).to_contain_text("CardInsufficientMemory")
@@ -84,7 +84,7 @@ def test_a_running_workload_shows_its_device_and_ends_on_request(
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name=re.compile("Cancel")).last.click()
     expect(main).to_contain_text("Ended")
-    expect(main).to_contain_text("Where it ran last")
+    expect(main).to_contain_text("Where it last ran")
     expect(main).to_contain_text(re.compile("GPU-[0-9a-f]{8}"))
 
 

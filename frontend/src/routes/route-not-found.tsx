@@ -12,7 +12,7 @@ export function RouteNotFound() {
       <Panel>
         <EmptyState
           icon="search"
-          title={t`There is no page at this address`}
+          title={t`No page exists at this address`}
           action={
             <TextLink to="/">
               <Trans>Go to the overview</Trans>

@@ -422,7 +422,7 @@ function tooltip(props: TimeSeriesProps, latest: () => TimeSeriesProps): uPlot.P
           ...named,
           ...(more > 0 ? [t`and ${more} more`] : []),
           ...(plot.over.matches(":hover") && latest().onMoment !== undefined
-            ? [t`Click for the decisions, draw to zoom`]
+            ? [t`Click to list the decisions, drag to zoom`]
             : []),
         ].join("\n");
         const flip = left > plot.over.clientWidth / 2;

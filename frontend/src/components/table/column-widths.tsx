@@ -113,7 +113,7 @@ export function ResizeHandle({ column, describedBy, resizing }: ResizeHandleProp
     <div
       role="separator"
       aria-orientation="vertical"
-      aria-label={t`Column width: left and right change it, up and down lead to the next column, Delete resets all`}
+      aria-label={t`Column width: left and right arrows change it, up and down move to the next column, Delete resets all widths`}
       aria-describedby={describedBy}
       aria-valuenow={widths[column] ?? now ?? MIN_WIDTH}
       aria-valuemin={MIN_WIDTH}

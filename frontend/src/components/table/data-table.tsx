@@ -406,7 +406,7 @@ function SelectAll<Row extends object>({ selection, rows, rowKey }: SelectAllPro
     <input
       type="checkbox"
       className={classes.tick}
-      aria-label={t`Select all rows that are loaded`}
+      aria-label={t`Select all loaded rows`}
       checked={all}
       ref={(box) => {
         if (box !== null) box.indeterminate = !all && selection.keys.size > 0;

@@ -96,7 +96,7 @@ export function TimePicker({
           variant="subtle"
           color="gray"
           size="sm"
-          aria-label={t`Take off ${words}`}
+          aria-label={t`Remove ${words}`}
           title={fallback === undefined ? rangeWords({}) : rangeWords({ last: fallback })}
           onClick={() => onChange({})}
         >

@@ -45,7 +45,7 @@ export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
   timeColumn((record) => record.at),
   {
     id: "who",
-    header: () => t`Who`,
+    header: () => t`User`,
     meta: { width: "14%", hideBelow: 560, below: 2 },
     cell: ({ row: { original } }) =>
       original.username === "" ? (
@@ -58,7 +58,7 @@ export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
   },
   {
     id: "verb",
-    header: () => t`What`,
+    header: () => t`Action`,
     meta: { width: "120px", hideBelow: 560, below: 1 },
     cell: ({ row: { original } }) => <BadgeDot {...verbLooks()[original.verb]} />,
   },

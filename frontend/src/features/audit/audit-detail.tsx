@@ -9,8 +9,8 @@ import { objectOf, verbLooks } from "./audit-columns";
 const facts = () =>
   [
     ["at", t`When`],
-    ["username", t`User`],
-    ["credential", t`With`],
+    ["username", t`User name`],
+    ["credential", t`Credential`],
     ["address", t`From`],
     ["user_agent", t`Program`],
     ["process", t`Process`],

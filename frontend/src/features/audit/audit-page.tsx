@@ -59,9 +59,9 @@ function Filters({ filters, onFilter }: AuditPageProps) {
         value={filters.search}
         onChange={(search) => set({ search })}
       />
-      <TextFilter label={t`User`} value={filters.username} onChange={(username) => set({ username })} />
+      <TextFilter label={t`User name`} value={filters.username} onChange={(username) => set({ username })} />
       <ChoiceFilter
-        label={t`What was done`}
+        label={t`Action taken`}
         choices={AUDIT_VERBS.map((verb) => ({ value: verb, label: verbLooks()[verb].label }))}
         value={filters.verb}
         onChange={(verb) => set({ verb })}
@@ -98,7 +98,7 @@ function AuditTable({ filters }: { filters: AuditFilters }) {
         empty={
           <EmptyState icon="clock" title={t`No record matches`}>
             <Trans>
-              Every change, login and refused attempt is recorded here with who did it and from where.
+              Every change, login and refused attempt is recorded here, with the user and the address.
             </Trans>
           </EmptyState>
         }

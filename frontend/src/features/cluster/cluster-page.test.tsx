@@ -117,15 +117,13 @@ it("says how the scheduler is doing, and what each number means", async () => {
   await renderPart(page);
   const row = async (name: string) => (await screen.findByText(name)).closest("tr")?.textContent ?? "";
   expect(await row("Leader")).toContain("host:1");
-  expect(await row("Time of a cycle: half of them, nine in ten, longest")).toContain(
-    "12 ms · 200 ms · 1.50 s",
-  );
+  expect(await row("Cycle time: median, 90th percentile, maximum")).toContain("12 ms · 200 ms · 1.50 s");
   expect(await row("Changes not read yet")).toContain("4, the oldest of");
   expect(await row("Refused by the cluster")).toContain("2");
-  expect(await row("Held off by")).toContain("kueue-1");
+  expect(await row("Paused because of")).toContain("kueue-1");
   expect(await row("Watcher")).toContain("Silent");
   expect(await row("Accounting inconsistencies")).toContain("slots: 2");
-  expect(await row("Epoch")).toContain("Increases with each change of the leader");
+  expect(await row("Epoch")).toContain("Increases whenever the leader changes");
 });
 
 it("shows the configuration in full, and lets it be edited", async () => {

@@ -28,13 +28,13 @@ interface Choice {
 const modes = (): Record<NonNullable<ClusterSettings["mode"]>, Choice> => ({
   observe: {
     label: t`Observe`,
-    meaning: t`Another Kueue decides. Everything is shown, nothing is written to the cluster.`,
-    warning: t`From now on our objects follow the cluster's Kueue. Objects that it does not have are deleted here.`,
+    meaning: t`Kueue decides. Everything is shown here, and nothing is written to the cluster.`,
+    warning: t`From now on, the objects here follow the cluster's Kueue. Objects that the cluster does not have are deleted here.`,
   },
   shadow: {
     label: t`Shadow`,
-    meaning: t`Another Kueue decides; our scheduler decides the same workloads for comparison. Nothing is written to the cluster.`,
-    warning: t`From now on our objects follow the cluster's Kueue. Objects that it does not have are deleted here.`,
+    meaning: t`Kueue decides; kueueweb's scheduler decides the same workloads for comparison. Nothing is written to the cluster.`,
+    warning: t`From now on, the objects here follow the cluster's Kueue. Objects that the cluster does not have are deleted here.`,
   },
   schedule: {
     label: t`Schedule`,
@@ -46,44 +46,44 @@ const modes = (): Record<NonNullable<ClusterSettings["mode"]>, Choice> => ({
 const bindings = (): Record<NonNullable<ClusterSettings["device_binding"]>, Choice> => ({
   bind: {
     label: t`Bind`,
-    meaning: t`kueueweb binds pods with devices. Of HAMi only the device plugin is needed.`,
-    warning: t`Pods that HAMi's webhook has given to HAMi's scheduler are still bound by that one: keep it running until they have started. A job that is suspended and resumed makes pods for kueueweb.`,
+    meaning: t`kueueweb binds pods to nodes and devices. Of HAMi, only the device plugin is needed.`,
+    warning: t`HAMi's scheduler still binds pods that HAMi's webhook has assigned to it: keep it running until they have started. Suspending and resuming a job recreates its pods for kueueweb.`,
   },
   pin: {
     label: t`Pin`,
-    meaning: t`kueueweb chooses node and devices, HAMi's scheduler binds.`,
-    warning: t`HAMi's webhook and scheduler must run. A pod that the webhook does not see waits at its gate, and the push worker's log names it. Pods that were made before are still bound by kueueweb.`,
+    meaning: t`kueueweb chooses the node and the devices; HAMi's scheduler binds.`,
+    warning: t`HAMi's webhook and scheduler must run. A pod that the webhook does not see stays gated, and the push worker's log names it. kueueweb still binds pods that were created before.`,
   },
 });
 
 const placements = (): Record<NonNullable<ClusterSettings["placement"]>, Choice> => ({
   devices: {
     label: t`Devices only`,
-    meaning: t`Pods of workloads that ask for devices get nodes from kueueweb. The cluster's own scheduler places the others, as under Kueue.`,
-    warning: t`Workloads without devices are admitted as soon as their quota is free, also where no node has room for them yet.`,
+    meaning: t`kueueweb places pods of workloads that request devices. The cluster's own scheduler places the others, as under Kueue.`,
+    warning: t`Workloads without devices are admitted as soon as quota is free, even if no node has room for them yet.`,
   },
   topology: {
     label: t`Devices and topologies`,
-    meaning: t`Also pods in flavors with a topology get nodes that have room for them.`,
-    warning: t`Workloads in flavors without a topology are admitted as soon as their quota is free, also where no node has room for them yet.`,
+    meaning: t`Pods in flavors with a topology are placed on nodes with room for them, too.`,
+    warning: t`Workloads in flavors without a topology are admitted as soon as quota is free, even if no node has room for them yet.`,
   },
   all: {
     label: t`All pods`,
-    meaning: t`Every pod gets a node that has room for it. A workload that fits no node waits and says why.`,
-    warning: t`Workloads wait if no known node has room for them. A flavor with autoscaled nodes needs the annotation kueueweb.io/quota-only.`,
+    meaning: t`Every pod is placed on a node with room for it. A workload that fits no node waits, and its page says why.`,
+    warning: t`Workloads wait if no known node has room for them. A flavor whose nodes are autoscaled needs the annotation kueueweb.io/quota-only.`,
   },
 });
 
 const serving = (): Record<"leave" | "follow", Choice> => ({
   leave: {
-    label: t`Left alone`,
-    meaning: t`Queues, flavors and workloads are created here, on the pages or over REST. Jobs in the cluster start all the same.`,
-    warning: t`From now on kubectl shows Kueue's objects as they last were.`,
+    label: t`Not synchronized`,
+    meaning: t`Queues, flavors and workloads are created here, on the pages or over REST. Jobs in the cluster start as usual.`,
+    warning: t`From now on, kubectl shows Kueue's objects as they were last written.`,
   },
   follow: {
-    label: t`Served`,
+    label: t`Synchronized`,
     meaning: t`While kueueweb decides, Kueue's objects in the cluster and the objects here are kept in sync, with their status: kubectl and kueuectl work as with Kueue.`,
-    warning: t`Kueue's CRDs must be there, and Kueue's controller must not run. What differs now is listed on this page.`,
+    warning: t`Kueue's CRDs must be installed, and Kueue's controller must not run. Current differences are listed on this page.`,
   },
 });
 

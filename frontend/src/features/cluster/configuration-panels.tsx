@@ -34,7 +34,7 @@ export function ConfigurationPanel({ cluster, edit }: { cluster: Cluster; edit: 
               Kueue's defaults: no fair sharing, no waiting for pods, all resources are charged as requested.
             </Trans>
           ) : (
-            <Trans>Kueue's Configuration. Fields that it does not name have Kueue's defaults.</Trans>
+            <Trans>Kueue's Configuration. Omitted fields have Kueue's defaults.</Trans>
           )}
         </Text>
         {Object.keys(settings).length > 0 && <Code block>{toYaml(settings as Value)}</Code>}
@@ -52,8 +52,8 @@ export function DeviceSettingsPanel({ edit }: { edit: EditSetting }) {
       {maps.data?.length === 0 && (
         <Text fz="sm" c="var(--kw-muted)">
           <Trans>
-            HAMi's defaults: a device is cut into ten slices at most, nothing is oversold, nodes are filled
-            one after the other and devices in turn.
+            HAMi's defaults: at most ten slices per device, no oversubscription, nodes are packed and devices
+            are spread.
           </Trans>
         </Text>
       )}

@@ -36,7 +36,7 @@ const COLUMNS: DataColumn<SchedulingCycle>[] = [
     header: () => t`Cycle`,
     meta: { align: "right" },
     cell: ({ row: { original } }) => (
-      <span title={t`It counts through an epoch, the cycles that decided nothing included.`}>
+      <span title={t`Counts all cycles of an epoch, including those that decided nothing.`}>
         {formatCount(original.number)}
       </span>
     ),
@@ -49,19 +49,19 @@ const COLUMNS: DataColumn<SchedulingCycle>[] = [
   },
   {
     id: "took",
-    header: () => t`Took`,
+    header: () => t`Duration`,
     meta: { align: "right" },
     cell: ({ row: { original } }) => formatMilliseconds(original.duration_seconds),
   },
   countColumn(
     "heads",
-    () => t`Looked at`,
-    () => t`Workloads at the head of a queue that it looked at`,
+    () => t`Considered`,
+    () => t`Workloads at the heads of queues that the cycle considered`,
   ),
   countColumn(
     "admitted",
     () => t`Admitted`,
-    () => t`Workloads that got quota`,
+    () => t`Workloads that got quota in this cycle`,
   ),
   countColumn(
     "preempted",
@@ -70,7 +70,7 @@ const COLUMNS: DataColumn<SchedulingCycle>[] = [
   ),
   countColumn(
     "inadmissible",
-    () => t`Set aside`,
+    () => t`Inadmissible`,
     () => t`Workloads that cannot start until something changes`,
   ),
 ];
@@ -82,7 +82,7 @@ export function CyclesPage() {
       <PageHeader
         title={t`Scheduling cycles`}
         trail={<BackLink to="/cluster">{t`Cluster`}</BackLink>}
-        facts={t`One row for each cycle that decided something.`}
+        facts={t`One row for each cycle that made a decision.`}
       />
       <PagedTable
         label={t`Scheduling cycles`}
@@ -91,7 +91,7 @@ export function CyclesPage() {
         rowKey={(row) => String(row.id)}
         empty={
           <EmptyState icon="clock" title={t`No cycle yet`}>
-            <Trans>Each cycle in which the scheduler decided something is listed here.</Trans>
+            <Trans>Cycles in which the scheduler made a decision are listed here.</Trans>
           </EmptyState>
         }
       />

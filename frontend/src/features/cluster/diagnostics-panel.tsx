@@ -47,7 +47,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
         <Row
           name={t`Leader`}
           value={<State ok={leader.alive} good={leader.holder} bad={t`No leader: nothing is decided`} />}
-          meaning={t`The process that decides. One leads at a time, others stand by.`}
+          meaning={t`The process that decides. One process leads at a time; the others stand by.`}
         />
         <Row
           name={t`Epoch`}
@@ -61,12 +61,12 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
               )}
             </>
           }
-          meaning={t`Increases with each change of the leader. Many changes in a short time mean that the scheduler restarts.`}
+          meaning={t`Increases whenever the leader changes. Many changes in a short time mean that the scheduler restarts.`}
         />
         <Row
           name={t`Lease renewed`}
           value={<Ago time={leader.renewed_at} />}
-          meaning={t`The leader renews its lease while it works. After 15 seconds without, it no longer counts as leading.`}
+          meaning={t`The leader renews its lease while it works. A lease that is not renewed for 15 seconds expires.`}
         />
         <Row
           name={t`Last cycle`}
@@ -79,21 +79,21 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
               </Trans>
             )
           }
-          meaning={t`The newest cycle that decided something. Cycles without a decision are not recorded.`}
+          meaning={t`The newest cycle that made a decision. Cycles without a decision are not recorded.`}
         />
         <Row
           name={t`Cycles in the last hour`}
           value={formatCount(cycles.count)}
-          meaning={t`How many cycles decided something.`}
+          meaning={t`Number of cycles that made a decision.`}
         />
         <Row
-          name={t`Time of a cycle: half of them, nine in ten, longest`}
+          name={t`Cycle time: median, 90th percentile, maximum`}
           value={
             cycles.count === 0
               ? none
               : [cycles.p50_seconds, cycles.p90_seconds, cycles.longest_seconds].map(time).join(" · ")
           }
-          meaning={t`Half of the cycles took no longer than the first, nine in ten no longer than the second.`}
+          meaning={t`Half of the cycles were no longer than the first value, nine in ten no longer than the second.`}
         />
         <Row
           name={t`Changes not read yet`}
@@ -103,7 +103,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
         <Row
           name={t`Decisions not pushed yet`}
           value={<Backlog {...push} />}
-          meaning={t`Workloads with a decision that was not written to the cluster yet.`}
+          meaning={t`Workloads with a decision that has not been written to the cluster yet.`}
         />
         <Row
           name={t`Refused by the cluster`}
@@ -112,23 +112,23 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
         />
         {push.held_off_by !== "" && (
           <Row
-            name={t`Held off by`}
+            name={t`Paused because of`}
             value={<State ok={false} good="" bad={push.held_off_by} />}
-            meaning={t`A Kueue also decides here, or another kueueweb pushes to this cluster: this one writes nothing meanwhile.`}
+            meaning={t`A Kueue also decides here, or another kueueweb pushes to this cluster: this installation writes nothing meanwhile.`}
           />
         )}
         <Row
           name={t`Watcher`}
           value={
             <>
-              <State ok={watcher.alive} good={t`listens`} bad={t`Silent`} />{" "}
+              <State ok={watcher.alive} good={t`listening`} bad={t`Silent`} />{" "}
               {watcher.last_event_at !== null && <Ago time={watcher.last_event_at} />}
             </>
           }
-          meaning={t`Reads nodes, jobs and pods from the cluster; the time is that of its last event.`}
+          meaning={t`Reads nodes, jobs and pods from the cluster. The time is that of the last event.`}
         />
         <Row
-          name={t`Objects that do not agree`}
+          name={t`Objects that differ`}
           value={<Bad count={problems} />}
           meaning={t`Kueue's objects that differ between the cluster and kueueweb. They are listed below, under Kueue's objects in the cluster.`}
         />
@@ -141,7 +141,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
               broken.map(({ check, count }) => `${check}: ${formatCount(count)}`).join(", ")
             )
           }
-          meaning={t`Violations that the audit of quotas and slices found twice in a row. There should be none.`}
+          meaning={t`Violations found by two quota and slice audits in a row. There should be none.`}
         />
       </Table.Tbody>
     </Table>

@@ -65,8 +65,8 @@ export function NeighboursPanel({ cluster }: { cluster: Cluster }) {
             onChange={(telemetry_urls) => type({ telemetry_urls })}
           />
           <TagsInput
-            label={t`Takes workloads from`}
-            description={t`The clusters whose MultiKueue may run workloads here, by name. They act with our account.`}
+            label={t`Runs workloads of`}
+            description={t`Names of the clusters whose MultiKueue may run workloads here. They use kueueweb's service account.`}
             value={value("accepts_workloads_from")}
             acceptValueOnBlur
             splitChars={[",", " "]}

@@ -12,7 +12,7 @@ export function Problems() {
   const problems = useInfiniteQuery(servedProblemsQuery(useCluster()));
   const rows = problems.data?.pages.flatMap((page) => page.results) ?? [];
   return (
-    <Panel title={t`Objects that do not agree`} flush>
+    <Panel title={t`Objects that differ`} flush>
       <QueryError title={t`This list cannot be shown`} query={problems} />
       {problems.data !== undefined && rows.length === 0 && (
         <Text p="md" fz="sm" c="var(--kw-muted)">

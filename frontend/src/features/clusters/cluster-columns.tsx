@@ -64,7 +64,7 @@ export const CLUSTER_COLUMNS: DataColumn<ClusterOverview>[] = [
   },
   {
     id: "scarcest",
-    header: () => t`Scarcest`,
+    header: () => t`Scarcest resource`,
     meta: { width: "20%", hideBelow: 1000 },
     cell: ({ row: { original } }) => <ScarcestQuota {...original} />,
   },
@@ -74,7 +74,7 @@ function Health({ line: { problems, last_event_at: heard, push } }: { line: Clus
   if (problems.length === 0) {
     return (
       <Group gap={6} wrap="nowrap">
-        <BadgeDot label={t`Well`} color="teal" />
+        <BadgeDot label={t`Healthy`} color="teal" />
         <Text span fz="xs" c="var(--kw-muted)">
           <Ago time={heard} short />
         </Text>
@@ -102,7 +102,7 @@ function ScarcestQuota({ scarcest }: Pick<ClusterOverview, "scarcest">) {
   if (scarcest === null) return "–";
   const { flavor, resource, nominal, used } = scarcest;
   return (
-    <Stack gap={0} title={t`Of the quota of ${resource} in ${flavor} the most is used`}>
+    <Stack gap={0} title={t`The most used quota is that of ${resource} in ${flavor}`}>
       <Text span fz="xs" c="var(--kw-muted)">
         {resource} · {flavor}
       </Text>

@@ -46,12 +46,12 @@ it("has a line for each cluster, with its mode, its health and what is scarce", 
   );
   const east = within((await screen.findByText("east")).closest("tr") as HTMLElement);
   expect(east.getByText("Schedule")).toBeTruthy();
-  expect(east.getByText("Well")).toBeTruthy();
+  expect(east.getByText("Healthy")).toBeTruthy();
   expect(east.getByText("15 / 16")).toBeTruthy();
   expect(east.getByText("4 / 16")).toBeTruthy();
   expect(east.getByRole("link").getAttribute("href")).toBe("/?cluster=east");
   const west = within(screen.getByText("west").closest("tr") as HTMLElement);
-  expect(west.getByText("Not heard")).toBeTruthy();
+  expect(west.getByText("Watcher silent")).toBeTruthy();
   expect(west.getByText("and 1 more")).toBeTruthy();
   expect(calls.every(({ address }) => address.includes("cluster=*") || address.includes("cluster=%2A"))).toBe(
     true,

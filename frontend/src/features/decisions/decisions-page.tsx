@@ -106,11 +106,11 @@ function DecisionTable({ filters }: { filters: DecisionFilters }) {
       empty={
         <EmptyState
           icon="clock"
-          title={Object.keys(filters).length > 0 ? t`No decision matches` : t`Nothing decided yet`}
+          title={Object.keys(filters).length > 0 ? t`No decision matches` : t`No decisions yet`}
         >
           <Trans>
-            Every admission, preemption, eviction and refusal is recorded here with its reason, and is kept
-            after the workload is deleted.
+            Every admission, preemption, eviction and refusal is recorded here with its reason. Records are
+            kept after the workload is deleted.
           </Trans>
         </EmptyState>
       }

@@ -28,7 +28,7 @@ export function DevicePage({ code, onCode }: DevicePageProps) {
 /** What the token may be used for, and for how long. */
 export function limitWords({ scope, namespaces, clusters, days }: DeviceRequest): string[] {
   const scopes: Record<DeviceRequest["scope"], string> = {
-    metrics: t`Metrics only.`,
+    metrics: t`Reads metrics only.`,
     read: t`Read-only: sees what you can see.`,
     submit: t`Reads, submits and changes workloads where you can.`,
     administer: t`All of your permissions.`,
@@ -53,7 +53,7 @@ function CodeForm({ onCode }: { onCode: (code: string) => void }) {
       >
         <Group align="end">
           <TextInput
-            label={t`Code that the command shows`}
+            label={t`Code shown by the command`}
             placeholder="BCDF-GHJK"
             required
             value={typed}
@@ -76,7 +76,7 @@ function Question({ code }: { code: string }) {
       <EmptyState icon="check" title={reply.data ? t`The command line is logged in` : t`Refused`}>
         {reply.data
           ? t`You can close this page. \`kueueweb token list\` shows its new token.`
-          : t`The command line gets nothing.`}
+          : t`The command line gets no token.`}
       </EmptyState>
     );
   }
@@ -101,7 +101,7 @@ function Question({ code }: { code: string }) {
           ))}
         </List>
         <Text size="sm" c="var(--kw-muted)">
-          <Trans>If you did not start it yourself, refuse.</Trans>
+          <Trans>If you did not start the login yourself, refuse it.</Trans>
         </Text>
         <Group>
           <Button loading={reply.isPending} onClick={() => reply.mutate(true)}>

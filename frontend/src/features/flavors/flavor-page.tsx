@@ -51,7 +51,7 @@ export function FlavorPage({ name, nodes, quotas, actions }: FlavorPageProps) {
       {flavor.isPending && <Skeleton height={320} />}
       {missing && (
         <Panel>
-          <EmptyState icon="flavors" title={t`There is no such flavor`}>
+          <EmptyState icon="flavors" title={t`No such flavor`}>
             <Trans>Queues may name a flavor before it exists; they become active when it does.</Trans>
           </EmptyState>
         </Panel>
@@ -94,7 +94,7 @@ function About({ flavor }: { flavor: ResourceFlavor }) {
         <BadgeDot
           label={t`Quota only`}
           color="gray"
-          hint={t`Pods without devices are not placed on its nodes: quota alone decides.`}
+          hint={t`Only quota decides: pods without devices are not placed on particular nodes.`}
         />
       )}
     </Group>
@@ -106,7 +106,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
     <Panel title={t`Capacity of its nodes, and the sum of quotas`} flush>
       {flavor.capacity.length === 0 ? (
         <NoneOf>
-          <Trans>No queue has quota in it, or no node of the cluster is known.</Trans>
+          <Trans>No queue has quota in this flavor, or none of its nodes is known.</Trans>
         </NoneOf>
       ) : (
         <WideTable>
@@ -117,13 +117,13 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
                   <Trans>Resource</Trans>
                 </Table.Th>
                 <Table.Th ta="right">
-                  <Trans>Nodes have</Trans>
+                  <Trans>Capacity of the nodes</Trans>
                 </Table.Th>
                 <Table.Th ta="right" title={t`Requests of unmanaged pods on its nodes`}>
-                  <Trans>Held by others</Trans>
+                  <Trans>Held by unmanaged pods</Trans>
                 </Table.Th>
                 <Table.Th ta="right" title={t`The sum of all nominal quotas`}>
-                  <Trans>Promised</Trans>
+                  <Trans>Total quota</Trans>
                 </Table.Th>
                 <Table.Th />
               </Table.Tr>
@@ -150,7 +150,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
                       ))}
                     </Table.Td>
                     <Table.Td>
-                      {exceeded && <BadgeDot label={t`More than the capacity`} color="orange" />}
+                      {exceeded && <BadgeDot label={t`Exceeds the capacity`} color="orange" />}
                     </Table.Td>
                   </Table.Tr>
                 ),
@@ -170,7 +170,7 @@ function Selection({ flavor }: { flavor: ResourceFlavor }) {
       <Panel title={t`Node labels`} flush>
         {labels.length === 0 ? (
           <NoneOf>
-            <Trans>None: it reaches every node.</Trans>
+            <Trans>None: it selects every node.</Trans>
           </NoneOf>
         ) : (
           <KeyValues rows={labels} />
@@ -179,7 +179,7 @@ function Selection({ flavor }: { flavor: ResourceFlavor }) {
       <Panel title={t`Taints`} flush>
         {flavor.node_taints.length === 0 ? (
           <NoneOf>
-            <Trans>None: every workload may use it.</Trans>
+            <Trans>None: every workload may use this flavor.</Trans>
           </NoneOf>
         ) : (
           <KeyValues
@@ -188,7 +188,7 @@ function Selection({ flavor }: { flavor: ResourceFlavor }) {
         )}
       </Panel>
       {flavor.tolerations.length > 0 && (
-        <Panel title={t`Tolerations that its pods get`}>
+        <Panel title={t`Tolerations added to its pods`}>
           {flavor.tolerations.map((toleration) => (
             <Text key={JSON.stringify(toleration)} fz="sm" style={{ overflowWrap: "anywhere" }}>
               {taintWords(toleration)}

@@ -49,9 +49,7 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
     return (
       <Panel>
         <EmptyState icon="flavors" title={t`No flavors yet`}>
-          <Trans>
-            A ResourceFlavor selects the nodes of a quota by their labels. Apply one as a manifest.
-          </Trans>
+          <Trans>A ResourceFlavor selects nodes by their labels. Apply its manifest to add one.</Trans>
         </EmptyState>
       </Panel>
     );
@@ -87,9 +85,9 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
               </Table.Th>
               <Table.Th
                 miw={180}
-                title={t`The resource whose quotas are the largest share of the nodes' capacity`}
+                title={t`The resource whose quotas add up to the largest share of the nodes' capacity`}
               >
-                <Trans>Promised by quota</Trans>
+                <Trans>Quota / capacity</Trans>
               </Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -160,7 +158,7 @@ function Promised({ flavor }: { flavor: ResourceFlavor }) {
       </div>
       {exceeded.length > 0 && (
         <BadgeDot
-          label={t`More than the capacity`}
+          label={t`Exceeds the capacity`}
           color="orange"
           hint={t`Quotas exceed the nodes' capacity of ${exceeded.map((each) => each.resource).join(", ")}.`}
         />
@@ -190,7 +188,7 @@ function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: 
               </Table.Th>
               {several && <ClusterHead />}
               <Table.Th>
-                <Trans>Levels, the widest first</Trans>
+                <Trans>Levels, widest first</Trans>
               </Table.Th>
               <Table.Th>
                 <Trans>Flavors</Trans>

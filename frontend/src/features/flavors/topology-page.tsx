@@ -53,7 +53,7 @@ export function TopologyPage({ name }: { name: string }) {
       {error === null && (topologies.isPending || nodes.isPending) && <Skeleton height={320} />}
       {topologies.data !== undefined && topology === undefined && (
         <Panel>
-          <EmptyState icon="flavors" title={t`There is no such topology`}>
+          <EmptyState icon="flavors" title={t`No such topology`}>
             <Trans>It was deleted, or it never existed.</Trans>
           </EmptyState>
         </Panel>
@@ -91,7 +91,7 @@ function DomainMap({ topology, nodes }: { topology: Topology; nodes: Node[] }) {
   return (
     <Stack gap="md">
       <SegmentedControl
-        aria-label={t`What the map shows`}
+        aria-label={t`Colors show`}
         size="xs"
         data={MAP_RESOURCES.map((name) => ({
           value: name,
@@ -103,8 +103,8 @@ function DomainMap({ topology, nodes }: { topology: Topology; nodes: Node[] }) {
       />
       {domains.length === 0 && hosts.length === 0 && (
         <Panel>
-          <EmptyState icon="nodes" title={t`No node is in it`}>
-            <Trans>A node is in a topology if it has a label of each of its levels.</Trans>
+          <EmptyState icon="nodes" title={t`No node belongs to this topology`}>
+            <Trans>A node belongs to a topology if it has the label of each level.</Trans>
           </EmptyState>
         </Panel>
       )}

@@ -30,7 +30,7 @@ export function CandidateNodes({ flavors }: { flavors: readonly string[] }) {
   const more = found.length - MOST;
   return (
     <Panel
-      title={t`Where it might run`}
+      title={t`Nodes where it might run`}
       aside={
         <TextLink to="/gpus" fz="sm">
           <Trans>All GPUs</Trans>
@@ -69,7 +69,7 @@ export function CandidateNodes({ flavors }: { flavors: readonly string[] }) {
       </div>
       {more > 0 && (
         <Text fz="xs" c="var(--kw-muted)" mt="xs">
-          <Trans>and {formatCount(more)} fuller nodes</Trans>
+          <Trans>and {formatCount(more)} nodes with less room</Trans>
         </Text>
       )}
     </Panel>

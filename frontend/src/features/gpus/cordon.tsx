@@ -30,7 +30,7 @@ const steps = (): Record<
     label: t`Drain`,
     done: t`Draining`,
     icon: "stop",
-    consequence: t`No new pods are placed here. Workloads that kueueweb placed here are evicted: their pods stop, and they go back to their queues.`,
+    consequence: t`No new pods are placed here. Workloads that kueueweb placed here are evicted: their pods stop, and they return to their queues.`,
     change: { draining: true },
   },
   uncordon: {
@@ -150,7 +150,7 @@ function Holders({ target, drains }: { target: CordonTarget; drains: boolean }) 
             workloads={holders}
           />
         )}
-        {partly && ` ${t`There are more pods than are listed here.`}`}
+        {partly && ` ${t`This list of pods is incomplete.`}`}
       </Text>
     </Alert>
   );

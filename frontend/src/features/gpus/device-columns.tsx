@@ -64,7 +64,7 @@ export const DEVICE_COLUMNS: DataColumn<ClusterDevice>[] = [
     () => t`Tenants`,
     (entry) =>
       tenants([entry])
-        .map(({ namespace }) => namespace ?? t`occupied by others`)
+        .map(({ namespace }) => namespace ?? t`in use by others`)
         .join(", ") || "–",
     { width: "16%", hideBelow: 1000 },
   ),

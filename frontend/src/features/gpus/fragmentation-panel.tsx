@@ -45,8 +45,8 @@ const oneDecimal = numbers({ maximumFractionDigits: 1 });
 function Idle({ idle, fragmented, devices }: { idle: number; fragmented: number | null; devices: number }) {
   const sentence =
     fragmented === null
-      ? t`${oneDecimal(idle)} of ${devices} devices' worth of memory is idle; how much of it could not be used is known once pods have run.`
-      : t`${oneDecimal(idle)} of ${devices} devices' worth of memory is idle; ${oneDecimal(fragmented)} of that (${formatShare(fragmented, idle)}) is out of reach of a typical pod: the piece is too small, or its node is out of cpu or memory.`;
+      ? t`The memory of ${oneDecimal(idle)} of ${devices} devices is idle; how much of it is unusable is known once pods have run.`
+      : t`The memory of ${oneDecimal(idle)} of ${devices} devices is idle; a typical pod cannot use ${oneDecimal(fragmented)} of that (${formatShare(fragmented, idle)}): the piece is too small, or its node lacks cpu or memory.`;
   return (
     <div style={{ padding: "4px 16px 12px" }}>
       <Text fz="sm" mb={6}>
@@ -58,7 +58,7 @@ function Idle({ idle, fragmented, devices }: { idle: number; fragmented: number 
         total={devices}
         segments={[
           { value: devices - idle, color: "var(--kw-used)", label: "held" },
-          { value: fragmented ?? 0, color: "var(--kw-borrowed)", label: t`idle, in pieces`, striped: true },
+          { value: fragmented ?? 0, color: "var(--kw-borrowed)", label: t`idle, fragmented`, striped: true },
         ]}
       />
     </div>

@@ -64,6 +64,6 @@ it("lists the devices of all clusters, what differs there, and where the rest is
   expect(rows[1]?.getAttribute("href")).toContain("cluster=west");
   const drift = within((await screen.findByText("lives on")).closest("tr") as HTMLElement);
   expect(drift.getByText("west")).toBeTruthy();
-  expect(screen.getByText("Fragmentation, charts and the view by node are of one cluster:")).toBeTruthy();
+  expect(screen.getByText("Fragmentation, charts and the view by node show one cluster:")).toBeTruthy();
   expect(screen.queryByRole("link", { name: "north" })).toBeNull();
 });

@@ -56,7 +56,7 @@ export function GpusOfClusters({ filters, onFilter }: GpusOfClustersProps) {
         <DriftPanel />
         <HeadroomTable entries={shown} />
         <Panel title={t`Fragmentation`} w="100%">
-          <Trans>Fragmentation, charts and the view by node are of one cluster:</Trans>
+          <Trans>Fragmentation, charts and the view by node show one cluster:</Trans>
           <ClusterLinks names={names} />
         </Panel>
       </Group>
@@ -101,7 +101,7 @@ function DeviceTable({ rows, loading, any, onFilter }: DeviceTableProps) {
           ) : (
             <EmptyState icon="gpus" title={t`No GPUs are registered`}>
               <Trans>
-                Devices appear here when nodes carry HAMi's register annotations. Without any, quota alone
+                Devices appear here when nodes carry HAMi's register annotations. Without devices, only quota
                 decides.
               </Trans>
             </EmptyState>

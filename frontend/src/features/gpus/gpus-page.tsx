@@ -67,7 +67,7 @@ function Devices({
       <Panel>
         <EmptyState icon="gpus" title={t`No GPUs are registered`}>
           <Trans>
-            Devices appear here when nodes carry HAMi's register annotations. Without any, quota alone
+            Devices appear here when nodes carry HAMi's register annotations. Without devices, only quota
             decides.
           </Trans>
         </EmptyState>

@@ -31,8 +31,8 @@ export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
               <Table.Th ta="right">
                 <Trans>Free memory</Trans>
               </Table.Th>
-              <Table.Th ta="right" title={t`Free memory on shared devices: it fits slices only`}>
-                <Trans>of it on shared devices</Trans>
+              <Table.Th ta="right" title={t`Free memory on shared devices: fits slices only`}>
+                <Trans>of which on shared devices</Trans>
               </Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -137,7 +137,7 @@ function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
             <Icon name="alert" size={13} /> <Trans>unhealthy</Trans>
           </span>
         )}
-        <span className="kw-number" title={t`${partsWord(device.units.parts)} taken`}>
+        <span className="kw-number" title={t`${partsWord(device.units.parts)} held`}>
           {device.used_slots}/{device.slots}
         </span>
       </span>
@@ -171,7 +171,7 @@ function Slices({ device, share, highlight, height }: SlicesProps) {
           // A slice has no identity of its own; its place is as good as any.
           // biome-ignore lint/suspicious/noArrayIndexKey: see above
           key={place}
-          title={t`${slice.workload ?? t`occupied`}: ${formatMib(slice.memory_mib)}, ${slice.cores_percent} % of cores`}
+          title={t`${slice.workload ?? t`in use`}: ${formatMib(slice.memory_mib)}, ${slice.cores_percent} % of cores`}
           data-faded={(highlight !== undefined && slice.namespace !== highlight) || undefined}
           style={{
             width: `${share(slice) * 100}%`,

@@ -34,7 +34,7 @@ export function TenantLegend({ entries, chosen, onChoose }: TenantLegendProps) {
           onClick={() => onChoose(namespace === null || namespace === chosen ? undefined : namespace)}
         >
           <i style={{ background: tenantColor(namespace) }} />
-          {namespace ?? t`occupied by others`}
+          {namespace ?? t`in use by others`}
           <span className="kw-number">{formatMib(memoryMib)}</span>
         </UnstyledButton>
       ))}

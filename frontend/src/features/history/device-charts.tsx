@@ -33,7 +33,7 @@ export function deviceTail({ totals }: LiveData) {
 const HELD = "var(--kw-used)";
 const USED = "var(--mantine-color-teal-6)";
 const LIMIT = "var(--kw-muted)";
-const noDevices = () => t`No device was registered in this time.`;
+const noDevices = () => t`No device was registered in this period.`;
 
 /** Of a queue there is no total: what a line is not in the data is not drawn. */
 export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: boolean }) {
@@ -48,7 +48,7 @@ export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: 
         lines={[
           { metric: "memory_mib", label: t`Total`, color: LIMIT, limit: true },
           { metric: "memory_held_mib", label: t`Held`, color: HELD, fill: true },
-          { metric: "memory_used_mib", label: t`Really used`, color: USED },
+          { metric: "memory_used_mib", label: t`Measured use`, color: USED },
         ]}
         empty={empty}
       />
@@ -61,7 +61,7 @@ export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: 
           lines={[
             { metric: "cores_percent", label: t`Total`, color: LIMIT, limit: true },
             { metric: "cores_held_percent", label: t`Held`, color: HELD, fill: true },
-            { metric: "cores_used_percent", label: t`Really used`, color: USED },
+            { metric: "cores_used_percent", label: t`Measured use`, color: USED },
           ]}
           empty={empty}
         />
@@ -80,7 +80,7 @@ export function HeldChart(frame: ChartFrame) {
       lines={[
         { metric: "devices", label: t`Total`, color: LIMIT, limit: true },
         { metric: "devices_held", label: t`Held`, color: HELD, fill: true },
-        { metric: "devices_idle", label: t`Held and idle`, color: "var(--mantine-color-grape-5)" },
+        { metric: "devices_idle", label: t`Held but idle`, color: "var(--mantine-color-grape-5)" },
         { metric: "devices_stranded", label: t`Stranded`, color: "var(--mantine-color-orange-6)" },
       ]}
       empty={noDevices()}

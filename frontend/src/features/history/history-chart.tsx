@@ -48,7 +48,7 @@ export interface HistoryChartProps {
 }
 
 export function HistoryChart(props: HistoryChartProps) {
-  const { title, series, aside, empty = t`No measurements in this time.` } = props;
+  const { title, series, aside, empty = t`No measurements in this period.` } = props;
   const [asTable, setAsTable] = useState(false);
   const choose = useChooseRange();
   const lines = series === undefined ? [] : drawn(series, props.lines);

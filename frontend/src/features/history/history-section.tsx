@@ -74,7 +74,7 @@ function MarkLegend({ cut }: { cut: boolean }) {
           {label}
         </span>
       ))}
-      {cut && <Trans>the newest only</Trans>}
+      {cut && <Trans>only the newest</Trans>}
     </span>
   );
 }

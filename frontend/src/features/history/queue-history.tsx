@@ -117,7 +117,7 @@ function QuotaChart(frame: ChartFrame) {
         { metric: "borrowed", flavor, resource, label: t`Borrowed`, color: "var(--kw-borrowed)" },
         { metric: "lent", flavor, resource, label: t`Lent`, color: "var(--mantine-color-teal-6)" },
       ]}
-      empty={t`It had no quota in this time.`}
+      empty={t`No quota in this period.`}
     />
   );
 }

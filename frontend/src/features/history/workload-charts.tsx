@@ -59,7 +59,7 @@ function ReasonsChart(frame: ChartFrame) {
       format={formatAverage}
       atLeast={5}
       lines={reasonLines(frame.series)}
-      empty={t`Nothing waited in this time.`}
+      empty={t`No workload waited in this period.`}
     />
   );
 }
@@ -76,7 +76,7 @@ export function WaitsChart(frame: ChartFrame) {
         { metric: "wait_p50", label: t`Median`, color: "var(--mantine-color-cyan-6)" },
         { metric: "wait_p90", label: t`90th percentile`, color: "var(--mantine-color-grape-5)" },
       ]}
-      empty={t`Nothing started in this time.`}
+      empty={t`No workload started in this period.`}
     />
   );
 }
@@ -96,7 +96,7 @@ export function StartsChart(frame: ChartFrame) {
         { metric: "started", label: t`Started`, color: "var(--mantine-color-teal-6)" },
         { metric: "ended", label: t`Ended`, color: "var(--mantine-color-blue-5)" },
         { metric: "preempted", label: t`Preempted`, color: "var(--mantine-color-red-6)" },
-        { metric: "evicted", label: t`Evicted otherwise`, color: "var(--mantine-color-orange-6)" },
+        { metric: "evicted", label: t`Evicted for other reasons`, color: "var(--mantine-color-orange-6)" },
       ]}
     />
   );

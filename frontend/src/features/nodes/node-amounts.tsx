@@ -30,13 +30,13 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
                 <Trans>Allocatable</Trans>
               </Table.Th>
               <Table.Th ta="right" title={t`Requests of all pods on the node, unmanaged ones included`}>
-                <Trans>Asked for</Trans>
+                <Trans>Requested</Trans>
               </Table.Th>
               <Table.Th ta="right">
                 <Trans>Free</Trans>
               </Table.Th>
-              <Table.Th ta="right" title={t`As reported by monitors; a dash without a report`}>
-                <Trans>Really used</Trans>
+              <Table.Th ta="right" title={t`As reported by monitors; a dash means no report`}>
+                <Trans>Measured use</Trans>
               </Table.Th>
               <Table.Th miw={120} w="24%" />
             </Table.Tr>
@@ -116,14 +116,14 @@ interface AmountRowProps {
 }
 
 function AmountRow({ name, format, held, total, used = null }: AmountRowProps) {
-  const share = total === null ? "" : t`${formatShare(held, total)} asked for`;
+  const share = total === null ? "" : t`${formatShare(held, total)} requested`;
   return (
     <Table.Tr>
       <Table.Td>{name}</Table.Td>
       <Table.Td ta="right">{total === null ? t`not known` : format(total)}</Table.Td>
       <Table.Td ta="right">{format(held)}</Table.Td>
       <Table.Td ta="right" c={total !== null && held > total ? "var(--kw-over)" : "inherit"}>
-        {total === null ? "–" : held > total ? t`${format(held - total)} too much` : format(total - held)}
+        {total === null ? "–" : held > total ? t`${format(held - total)} over` : format(total - held)}
       </Table.Td>
       <Table.Td ta="right">{used ?? "–"}</Table.Td>
       <Table.Td title={share}>

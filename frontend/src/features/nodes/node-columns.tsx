@@ -48,13 +48,13 @@ export const NODE_COLUMNS: DataColumn<NodeRow>[] = [
   },
   amountColumn(
     "cpu",
-    () => t`CPU asked for`,
+    () => t`CPU requested`,
     (row) => row.cpu,
     { width: "128px", hideBelow: 560 },
   ),
   amountColumn(
     "memory",
-    () => t`Memory asked for`,
+    () => t`Memory requested`,
     (row) => row.memory,
     { width: "15%", hideBelow: 760 },
   ),

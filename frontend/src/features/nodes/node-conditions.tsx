@@ -19,7 +19,7 @@ export function NodeConditions({ conditions }: { conditions: readonly NodeCondit
     <Panel title={t`Conditions`} flush>
       {conditions.length === 0 ? (
         <NoneOf>
-          <Trans>The cluster reports none.</Trans>
+          <Trans>The cluster reports no conditions.</Trans>
         </NoneOf>
       ) : (
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">

@@ -51,8 +51,8 @@ export function NodePage({ name, actions, devices }: NodePageProps) {
       {node.isPending && <Skeleton height={320} />}
       {missing && (
         <Panel>
-          <EmptyState icon="nodes" title={t`There is no such node`}>
-            <Trans>The cluster has no node of this name, or it was deleted.</Trans>
+          <EmptyState icon="nodes" title={t`No such node`}>
+            <Trans>The cluster has no node with this name, or it was deleted.</Trans>
           </EmptyState>
         </Panel>
       )}

@@ -38,7 +38,7 @@ const COLUMNS: DataColumn<NodePod>[] = [
   },
   {
     id: "requests",
-    header: () => t`Asks for`,
+    header: () => t`Requests`,
     meta: { width: "26%", hideBelow: 560 },
     cell: ({ row: { original } }) => {
       const text = requestWords(original.requests);
@@ -73,10 +73,10 @@ export function NodePods({ node }: { node: string }) {
       }
       height="420px"
       empty={
-        <EmptyState icon="workloads" title={t`No pod of yours runs here`}>
+        <EmptyState icon="workloads" title={t`None of your pods runs here`}>
           <Trans>
-            Pods that no workload owns, and those of namespaces that you may not see, are counted above and
-            not listed.
+            Pods without a workload and pods in namespaces that you cannot see are counted above but not
+            listed.
           </Trans>
         </EmptyState>
       }

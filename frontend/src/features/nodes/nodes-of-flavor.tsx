@@ -39,8 +39,10 @@ export function NodesOfFlavor({ flavor }: { flavor: string }) {
           onSort={setSort}
           height="520px"
           empty={
-            <EmptyState icon="nodes" title={t`It reaches no node`}>
-              <Trans>No node of the cluster has all of its labels: workloads that get it wait for one.</Trans>
+            <EmptyState icon="nodes" title={t`No node matches this flavor`}>
+              <Trans>
+                No node has all labels of this flavor: workloads that get the flavor wait for one.
+              </Trans>
             </EmptyState>
           }
         />

@@ -114,8 +114,8 @@ function NodeTable({
           rows.length === 0 ? (
             <EmptyState icon="nodes" title={t`No nodes are known`}>
               <Trans>
-                They appear here when the cluster's watcher sees them, or when their manifests are applied.
-                Without any, quota alone decides.
+                Nodes appear here when the cluster's watcher sees them or their manifests are applied. Without
+                nodes, only quota decides.
               </Trans>
             </EmptyState>
           ) : (

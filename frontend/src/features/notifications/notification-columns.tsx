@@ -11,7 +11,7 @@ import { eventLook } from "@/lib/words/notification-event";
 export const channelWords = (): Record<string, string> => ({ webhook: t`webhook`, mail: t`mail` });
 
 const stateWords = (): Record<string, string> => ({
-  Sending: t`on its way`,
+  Sending: t`sending`,
   Sent: t`sent`,
   Failed: t`failed`,
 });
@@ -27,7 +27,7 @@ export const NOTIFICATION_COLUMNS: DataColumn<Notification>[] = [
   ageColumn((row) => row.at),
   {
     id: "title",
-    header: () => t`What`,
+    header: () => t`Action`,
     cell: ({ row: { original } }) => (
       <Stack gap={0}>
         <Text span inherit fw={original.read_at === null ? 650 : 400}>

@@ -54,7 +54,7 @@ it("shows what was told in which cluster, and changes it there", async () => {
   );
   const row = (await screen.findByText("A GPU of west has failed")).closest("tr") as HTMLElement;
   expect(within(row).getByText("west")).toBeTruthy();
-  expect(await screen.findByText("west: in the page")).toBeTruthy();
+  expect(await screen.findByText("west: on this page")).toBeTruthy();
 
   const user = userEvent.setup();
   const [, second] = screen.getAllByRole("button", { name: /Delete the rule/ });

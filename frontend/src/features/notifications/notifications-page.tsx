@@ -69,7 +69,7 @@ function Told() {
       clusterOf={clusterOf}
       onOpen={open}
       empty={
-        <EmptyState icon="bell" title={t`Nothing yet`}>
+        <EmptyState icon="bell" title={t`No notifications yet`}>
           <Trans>Events that match your rules appear here.</Trans>
         </EmptyState>
       }

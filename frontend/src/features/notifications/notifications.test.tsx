@@ -9,9 +9,9 @@ import { ruleDetails } from "./rules";
 
 test("a rule says after how long, where and how it tells", () => {
   expect(ruleDetails({ minutes: 30, cluster_queue: "research", channels: ["webhook"] })).toBe(
-    "after 30 min, in research, in the page, by webhook",
+    "after 30 min, in research, on this page, by webhook",
   );
-  expect(ruleDetails({ minutes: null, cluster_queue: "", channels: [] })).toBe("in the page");
+  expect(ruleDetails({ minutes: null, cluster_queue: "", channels: [] })).toBe("on this page");
 });
 
 test("a notification says how far it is on its way", () => {
@@ -38,8 +38,8 @@ test("a rule is added as it was filled in", async () => {
     </ClusterProvider>,
   );
   const user = userEvent.setup();
-  await user.type(screen.getByLabelText("Call a webhook, too"), "https://chat.example.org/x");
-  await user.click(await screen.findByLabelText("Send a mail, too"));
+  await user.type(screen.getByLabelText("Also call a webhook"), "https://chat.example.org/x");
+  await user.click(await screen.findByLabelText("Also send a mail"));
   await user.click(screen.getByRole("button", { name: "Add the rule" }));
   expect(calls.find(({ method }) => method === "POST")?.body).toEqual({
     event: "WorkloadFailed",

@@ -57,7 +57,7 @@ export function RuleForm() {
     >
       <Stack gap="sm">
         <Select
-          label={t`Tell me when`}
+          label={t`Notify me when`}
           data={NOTIFICATION_EVENTS.map((each) => ({ value: each, label: eventLook(each).label }))}
           value={event}
           allowDeselect={false}
@@ -85,14 +85,14 @@ export function RuleForm() {
           />
         )}
         <TextInput
-          label={t`Call a webhook, too`}
+          label={t`Also call a webhook`}
           placeholder="https://…"
           type="url"
           value={webhook}
           onChange={(typed) => setWebhook(typed.currentTarget.value)}
         />
         <Checkbox
-          label={t`Send a mail, too`}
+          label={t`Also send a mail`}
           description={mailWords(status)}
           disabled={status === undefined || !status.mail_is_configured || status.mail_address === ""}
           checked={mail}
@@ -106,7 +106,7 @@ export function RuleForm() {
           />
         )}
         <Text size="xs" c="var(--kw-muted)">
-          <Trans>This page always shows the events. Each event is sent once.</Trans>
+          <Trans>Events always appear on this page. Each event is sent once.</Trans>
         </Text>
         <Button type="submit" loading={adding.isPending}>
           <Trans>Add the rule</Trans>
@@ -119,7 +119,7 @@ export function RuleForm() {
 /** Where a mail would go, or why none can be sent. */
 export function mailWords(status: { mail_is_configured: boolean; mail_address: string } | undefined): string {
   if (status === undefined) return "";
-  if (!status.mail_is_configured) return t`This kueueweb sends no mail: its operator sets EMAIL_HOST.`;
-  if (status.mail_address === "") return t`Your account has no mail address. A cluster admin can set it.`;
+  if (!status.mail_is_configured) return t`This kueueweb cannot send mail: its operator must set EMAIL_HOST.`;
+  if (status.mail_address === "") return t`Your account has no mail address. A cluster admin can add one.`;
   return t`To ${status.mail_address}`;
 }

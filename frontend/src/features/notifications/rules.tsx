@@ -43,7 +43,7 @@ export function ruleDetails(rule: Pick<NotificationRule, "minutes" | "cluster_qu
   return [
     ...(minutes == null ? [] : [t`after ${minutes} min`]),
     ...(queue === undefined || queue === "" ? [] : [t`in ${queue}`]),
-    [t`in the page`, ...(channels ?? []).map((channel) => t`by ${channelWords()[channel] ?? channel}`)].join(
+    [t`on this page`, ...(channels ?? []).map((channel) => t`by ${channelWords()[channel] ?? channel}`)].join(
       ", ",
     ),
   ].join(", ");

@@ -27,7 +27,7 @@ export function ChangeList({ changes, whole, disputed = [] }: ChangeListProps) {
       <Table.Thead>
         <Table.Tr>
           <Table.Th>
-            <Trans>What changes</Trans>
+            <Trans>Changes to the object</Trans>
           </Table.Th>
           <Table.Th>
             <Trans>Before</Trans>
@@ -46,7 +46,7 @@ export function ChangeList({ changes, whole, disputed = [] }: ChangeListProps) {
                 {label}{" "}
                 {disputed.includes(change) && (
                   <Badge size="xs" color="orange" tt="none" variant="light">
-                    <Trans>you too</Trans>
+                    <Trans>affects you</Trans>
                   </Badge>
                 )}
               </Table.Td>

@@ -60,7 +60,7 @@ function valueWords(value: Value | undefined, resource: string | null): string {
 const fieldWords = (): Record<string, string> => ({
   "spec.cohortName": t`Cohort`,
   "spec.fairSharing.weight": t`Fair weight`,
-  "spec.queueingStrategy": t`Order of the queue`,
+  "spec.queueingStrategy": t`Queueing strategy`,
   "spec.stopPolicy": t`Stop policy`,
 });
 

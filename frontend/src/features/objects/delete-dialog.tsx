@@ -71,7 +71,7 @@ export function DeleteDialog({ reference, onClose, onDeleted }: DeleteDialogProp
     >
       {trial.isPending && <Skeleton height={60} />}
       {trial.error !== null && (
-        <ErrorState title={t`The effects are not known`} message={trial.error.message} />
+        <ErrorState title={t`The effects are unknown`} message={trial.error.message} />
       )}
       {holding.length > 0 && (
         <Text size="sm">

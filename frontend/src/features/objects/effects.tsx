@@ -55,12 +55,12 @@ export function EffectsView({ effects, warnings }: { effects: Effects; warnings:
           <List.Item key={`${kind} ${name} ${flavor} ${resource}`}>
             {kind === "Cohort" ? <CohortLink name={name} inText /> : <ClusterQueueLink name={name} inText />}
             {": "}
-            {t`over quota: ${formatAmountShort(resource, used)} of ${resource} in ${flavor} is used, ${formatAmountShort(resource, used - beyond)} may be. What is too much comes back as workloads end; until then nothing more starts there.`}
+            {t`over quota: ${formatAmountShort(resource, used)} of ${resource} in ${flavor} is used, the limit is ${formatAmountShort(resource, used - beyond)}. The excess is released as workloads end; until then no workload starts there.`}
           </List.Item>
         ))}
         {inactive.map(({ name, message }) => (
           <List.Item key={name}>
-            <ClusterQueueLink name={name} inText /> {t`would admit nothing: ${message}`}
+            <ClusterQueueLink name={name} inText /> {t`would admit no workloads: ${message}`}
           </List.Item>
         ))}
         {warnings.map((warning) => (

@@ -16,7 +16,7 @@ const STOP: Path = ["spec", "stopPolicy"];
 const WEIGHT: Path = ["spec", "fairSharing", "weight"];
 
 const stopPolicies = () => [
-  { value: "None", label: t`None: it admits` },
+  { value: "None", label: t`None: admits workloads` },
   { value: "Hold", label: t`Hold: admits no new workloads` },
   { value: "HoldAndDrain", label: t`HoldAndDrain: also evicts admitted workloads` },
 ];
@@ -80,11 +80,14 @@ function ClusterQueueForm(form: FormProps) {
         <ChoiceField
           {...form}
           path={["spec", "queueingStrategy"]}
-          label={t`Order of the queue`}
+          label={t`Queueing strategy`}
           initial="BestEffortFIFO"
           choices={[
-            { value: "BestEffortFIFO", label: t`BestEffortFIFO: a workload that fits may pass others` },
-            { value: "StrictFIFO", label: t`StrictFIFO: no workload passes the first` },
+            {
+              value: "BestEffortFIFO",
+              label: t`BestEffortFIFO: a workload that fits may overtake one that does not`,
+            },
+            { value: "StrictFIFO", label: t`StrictFIFO: no workload overtakes the first` },
           ]}
         />
         <ChoiceField
@@ -175,14 +178,14 @@ function FlavorForm(form: FormProps) {
       </Fields>
       <LinesField
         label={t`Node labels`}
-        description={t`One per line, like gpu=a100: it reaches the nodes that have them all.`}
+        description={t`One per line, like gpu=a100. The flavor selects the nodes that have all of them.`}
         error={faults.get(placeOf(labels))}
         lines={labelLines(read(manifest, labels))}
         onLines={(lines) => onChange(write(manifest, labels, labelsOf(lines)))}
       />
       <LinesField
         label={t`Taints of its nodes`}
-        description={t`One per line, like gpu=a100:NoSchedule: only workloads that tolerate them get it.`}
+        description={t`One per line, like gpu=a100:NoSchedule. Only workloads that tolerate all taints can use the flavor.`}
         error={faults.get(placeOf(taints))}
         lines={taintLines(read(manifest, taints))}
         onLines={(lines) => onChange(write(manifest, taints, taintsOf(lines)))}

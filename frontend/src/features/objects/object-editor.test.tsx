@@ -136,7 +136,7 @@ it("shows another user's change with its author, and keeps one's own change", as
   await ready();
   answers[0] = [/^GET .*manifests\/clusterqueue\/research/, { body: reads[1] }];
   await user.click(saveButton());
-  const alert = await screen.findByText(/The object has changed meanwhile/);
+  const alert = await screen.findByText(/The object has changed in the meantime/);
   expect(screen.getByText(/modified by alice/)).toBeDefined();
   expect(within(changeTables()[0] as HTMLElement).getByText("Stop policy")).toBeDefined();
   expect(alert).toBeDefined();
@@ -169,7 +169,9 @@ it("creates only what is not there yet, and puts the server's fault at its field
   );
   const user = userEvent.setup();
   fireEvent.change(await screen.findByLabelText("Fair weight"), { target: { value: "2" } });
-  expect(await screen.findByText("It would be refused", undefined, { timeout: 30_000 })).toBeDefined();
+  expect(
+    await screen.findByText("The change would be refused", undefined, { timeout: 30_000 }),
+  ).toBeDefined();
   const name = screen.getByLabelText(/^Name/);
   expect(name.getAttribute("aria-invalid")).toBe("true");
   const made: Manifest = {

@@ -53,7 +53,7 @@ export function ObjectEditor({
   return (
     <Frame title={title} onClose={onClose}>
       {object.isPending && <Skeleton height={420} />}
-      <QueryError title={t`It cannot be edited`} query={object} />
+      <QueryError title={t`This object cannot be edited`} query={object} />
       {object.data !== undefined && (
         <Editor kind={kind} opened={object.data} quota={quota} onClose={onClose} />
       )}
@@ -175,11 +175,12 @@ function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: Edited
   const { draft, shown, trial, faults, isNew, save } = editor;
   const name = String(shown.metadata.name ?? "");
   const done = (warnings: string[]) => {
-    for (const message of warnings) notifications.show({ color: "yellow", title: t`Saved, but`, message });
+    for (const message of warnings)
+      notifications.show({ color: "yellow", title: t`Saved, with a warning`, message });
     notifications.show({
       color: "teal",
       title: t`Saved`,
-      message: t`${kind} ${name}: the scheduler follows.`,
+      message: t`${kind} ${name}: the scheduler uses it now.`,
     });
     onClose();
   };
@@ -206,18 +207,16 @@ function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: Edited
           <Grid.Col span={{ base: 12, md: 5 }}>
             <Stack gap="sm" className={classes.beside}>
               <ManifestText
-                description={t`YAML or JSON. The form and the text change each other.`}
+                description={t`YAML or JSON. Form and text stay in sync.`}
                 text={draft.text}
                 onText={editor.onText}
                 maxRows={16}
-                {...(editor.isOther
-                  ? { error: t`This must stay the same object: keep its kind and its name.` }
-                  : {})}
+                {...(editor.isOther ? { error: t`The kind and the name of the object cannot change.` } : {})}
               />
               {!isNew && editor.mine.length > 0 && <ChangeList changes={editor.mine} whole={shown} />}
               {editor.isTried && trial.error !== null && (
                 <ErrorState
-                  title={t`It would be refused`}
+                  title={t`The change would be refused`}
                   message={trial.error.message}
                   details={faultLines(trial.error instanceof ApiError ? trial.error.errors : [])}
                 />
@@ -233,7 +232,7 @@ function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: Edited
         </Grid>
         {save.error !== null && !(save.error instanceof ChangedMeanwhile) && (
           <ErrorState
-            title={t`Nothing was changed`}
+            title={t`Nothing was saved`}
             message={save.error.message}
             details={faultLines(save.error instanceof ApiError ? save.error.errors : [])}
           />
@@ -258,18 +257,22 @@ function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: Edited
 
 function ChangedByOthers({ message, theirs, disputed, now }: Meanwhile) {
   return (
-    <Alert color="orange" role="alert" title={t`The object has changed meanwhile, and nothing was saved`}>
+    <Alert
+      color="orange"
+      role="alert"
+      title={t`The object has changed in the meantime, and nothing was saved`}
+    >
       <Text size="sm" mb="xs">
         {message}
       </Text>
       <Text size="sm" mb="xs">
         {disputed.length === 0 ? (
           <Trans>
-            The other user's changes are below. Yours were applied on top: check them, then save again.
+            Another user's changes are shown below, with yours applied on top: check them, then save again.
           </Trans>
         ) : (
           <Trans>
-            The other user's changes are below, and some are to the same fields as yours. Your values were
+            Another user's changes are shown below, and some affect the same fields as yours. Your values were
             kept there: check them, then save again.
           </Trans>
         )}

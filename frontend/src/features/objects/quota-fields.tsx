@@ -249,8 +249,8 @@ function NewGroup({ manifest, onChange, flavors }: FormProps & { flavors: readon
       />
       <Text fz="xs" c="var(--kw-muted)">
         {isFirst
-          ? t`Without quota it admits no workload that requests resources.`
-          : t`Resources of one group get the same flavor; put resources into another group to choose their flavor separately.`}
+          ? t`Without quota, the queue admits no workload that requests resources.`
+          : t`All resources of a group use the same flavor. To choose a resource's flavor separately, move it to another group.`}
       </Text>
     </Group>
   );

@@ -27,13 +27,13 @@ function Edited({ manifest, of: Form }: { manifest: Manifest; of: typeof Configu
 
 it("writes numbers as numbers, choices of yes and no as such, and leaves the rest alone", async () => {
   await renderPart(<Edited manifest={CONFIGURATION} of={ConfigurationForm} />);
-  await userEvent.type(screen.getByLabelText("Tries before it is deactivated"), "3");
+  await userEvent.type(screen.getByLabelText("Retries before deactivation"), "3");
   await userEvent.click(
     screen.getByLabelText("Admission of other workloads meanwhile", { selector: "input" }),
   );
   await userEvent.click(await screen.findByText("waits until its pods are ready"));
   await userEvent.click(screen.getByLabelText("Fair sharing", { selector: "input" }));
-  await userEvent.click(await screen.findByText(/^While the other's share is larger/));
+  await userEvent.click(await screen.findByText(/^While the victim's share is larger/));
   expect(written).toEqual({
     ...CONFIGURATION,
     waitForPodsReady: {
@@ -67,13 +67,13 @@ it("leaves a block on whose only choice is set to what counts anyway", async () 
   expect(written.waitForPodsReady).toEqual({ blockAdmission: false });
 });
 
-it("shows fair sharing that names no strategies as what it is, and switches all of it off", async () => {
+it("shows fair sharing that names no strategies as what it is, and switches all off", async () => {
   const manifest = { ...CONFIGURATION, fairSharing: {} };
   await renderPart(<Edited manifest={manifest} of={ConfigurationForm} />);
   const choice = screen.getByLabelText<HTMLInputElement>("Fair sharing", { selector: "input" });
   expect(choice.value).toBe("Both, the first before the second");
   await userEvent.click(choice);
-  await userEvent.click(await screen.findByText("Off: by priority and time"));
+  await userEvent.click(await screen.findByText("Off: by priority and age"));
   expect(written).toEqual(CONFIGURATION);
 });
 

@@ -38,16 +38,16 @@ export function ConfigurationForm(form: FormProps) {
       <Section title={t`Fairness`}>
         <ChoiceField
           label={t`Fair sharing`}
-          description={t`Fair sharing in cohorts, and the shares that decide a preemption.`}
+          description={t`Fair sharing in cohorts, and how shares decide preemption.`}
           faults={new Map([["chosen", faults.get(placeOf(FAIR)) ?? ""]])}
           manifest={{ ...manifest, chosen: fair }}
           path={["chosen"]}
           initial="off"
           isNew={form.isNew}
           choices={[
-            { value: "off", label: t`Off: by priority and time` },
-            { value: "final", label: t`Until the shares are level (LessThanOrEqualToFinalShare)` },
-            { value: "initial", label: t`While the other's share is larger (LessThanInitialShare)` },
+            { value: "off", label: t`Off: by priority and age` },
+            { value: "final", label: t`Until the shares are equal (LessThanOrEqualToFinalShare)` },
+            { value: "initial", label: t`While the victim's share is larger (LessThanInitialShare)` },
             { value: "both", label: t`Both, the first before the second` },
             ...(fair === "other" ? [{ value: "other", label: t`As in the YAML` }] : []),
           ]}
@@ -61,7 +61,7 @@ export function ConfigurationForm(form: FormProps) {
           {...form}
           path={["admissionFairSharing", "usageHalfLifeTime"]}
           label={t`Half-life of past usage`}
-          description={t`For LocalQueues of one ClusterQueue. Empty: past usage does not count.`}
+          description={t`For LocalQueues of one ClusterQueue. If empty, past usage is ignored.`}
           placeholder="168h"
         />
       </Section>
@@ -70,14 +70,14 @@ export function ConfigurationForm(form: FormProps) {
           {...form}
           path={[...READY, "timeout"]}
           label={t`Pods must be ready within`}
-          description={t`Otherwise the workload is evicted and requeued. Leave all of these empty to turn waiting off.`}
-          placeholder={waits ? "30m" : t`does not wait`}
+          description={t`Otherwise the workload is evicted and requeued. Leave all fields empty to turn this off.`}
+          placeholder={waits ? "30m" : t`no waiting`}
         />
         <TextField
           {...form}
           path={[...READY, "recoveryTimeout"]}
           label={t`Recovery time after a pod fails`}
-          placeholder={waits ? t`the same time` : t`does not wait`}
+          placeholder={waits ? t`the same time` : t`no waiting`}
         />
         <ChoiceField
           {...form}
@@ -96,27 +96,27 @@ export function ConfigurationForm(form: FormProps) {
           label={t`Requeued in order of`}
           initial="Eviction"
           choices={[
-            { value: "Eviction", label: t`Eviction: behind the others` },
-            { value: "Creation", label: t`Creation: where it was` },
+            { value: "Eviction", label: t`Eviction time: behind the other workloads` },
+            { value: "Creation", label: t`Creation time: in the original place` },
           ]}
         />
         <NumberField
           {...form}
           path={[...REQUEUING, "backoffLimitCount"]}
-          label={t`Tries before it is deactivated`}
+          label={t`Retries before deactivation`}
           placeholder={t`no limit`}
         />
         <NumberField
           {...form}
           path={[...REQUEUING, "backoffBaseSeconds"]}
-          label={t`First pause, in seconds`}
-          description={t`It doubles with each try.`}
+          label={t`First backoff, in seconds`}
+          description={t`The backoff doubles with each retry.`}
           placeholder="60"
         />
         <NumberField
           {...form}
           path={[...REQUEUING, "backoffMaxSeconds"]}
-          label={t`Longest pause, in seconds`}
+          label={t`Longest backoff, in seconds`}
           placeholder="3600"
         />
       </Section>
@@ -124,35 +124,35 @@ export function ConfigurationForm(form: FormProps) {
         <ChoiceField
           {...form}
           path={["resources", "quotaCheckStrategy"]}
-          label={t`A resource without quota in the queue`}
+          label={t`Resources without quota in the queue`}
           initial="BlockUndeclared"
           choices={[
-            { value: "BlockUndeclared", label: t`BlockUndeclared: the workload does not start` },
-            { value: "IgnoreUndeclared", label: t`IgnoreUndeclared: it does not count` },
+            { value: "BlockUndeclared", label: t`BlockUndeclared: the workload cannot start` },
+            { value: "IgnoreUndeclared", label: t`IgnoreUndeclared: the resource is ignored` },
           ]}
         />
         <TextField
           {...form}
           path={[...RETENTION, "afterFinished"]}
-          label={t`Finished workloads are kept for`}
+          label={t`Keep finished workloads for`}
           placeholder={t`ever`}
         />
         <TextField
           {...form}
           path={[...RETENTION, "afterDeactivatedByKueue"]}
-          label={t`Jobs of deactivated workloads for`}
+          label={t`Keep jobs of deactivated workloads for`}
           placeholder={t`ever`}
         />
       </Section>
       <LinesField
-        label={t`Resources that are not charged`}
+        label={t`Resources that are ignored`}
         description={t`One prefix per line, like example.com/.`}
         error={faults.get(placeOf(PREFIXES))}
         lines={Array.isArray(prefixes) ? prefixes.map(String) : []}
         onLines={(lines) => onChange(write(manifest, PREFIXES, lines.length === 0 ? undefined : lines))}
       />
       <Text fz="xs" c="var(--kw-muted)">
-        {t`Durations are written like 90s, 30m or 2h. Transformations of resources, DeviceClasses, kinds of jobs, MultiKueue and feature gates are in the YAML.`}
+        {t`Write durations as 90s, 30m or 2h. Resource transformations, DeviceClasses, job kinds, MultiKueue and feature gates are edited in the YAML.`}
       </Text>
     </Stack>
   );
@@ -178,13 +178,13 @@ export function ConfigMapForm(form: FormProps) {
   return (
     <Stack gap="sm">
       <Text fz="sm">
-        {t`HAMi's settings of devices: into how many slices a device is cut, how far memory and cores are oversold, what resources are called, and which policy chooses nodes and devices. The scheduler reads them at once; nodes say again what they have when HAMi's device plugin has read them too.`}
+        {t`HAMi's device settings: slices per device, oversubscription of memory and cores, resource names, and the policies that choose nodes and devices. The scheduler uses them immediately; nodes report new capacities once HAMi's device plugin has read them, too.`}
       </Text>
       {Object.entries(isFields(data) ? data : {}).map(([name, text]) => (
         <LinesField
           key={name}
           label={name}
-          description={t`YAML, as HAMi reads it`}
+          description={t`YAML, in HAMi's format`}
           error={faults.get(placeOf(["data", name]))}
           lines={String(text).split("\n")}
           verbatim

@@ -62,7 +62,7 @@ export function ClusterHealth() {
                     <Trans>not seen yet</Trans>
                   ) : (
                     <Trans>
-                      last sign of life <Ago time={role.last_seen_at} />
+                      last heartbeat <Ago time={role.last_seen_at} />
                     </Trans>
                   )}
                 </Part>
@@ -70,14 +70,15 @@ export function ClusterHealth() {
             {health.kueue.alive && (
               <Part name={t`Another scheduler`} alive={false} dead={t`Nothing is pushed`}>
                 <Trans>
-                  A Kueue decides in this cluster too: stop it, or have an admin set mode observe.
+                  A Kueue also decides in this cluster: stop it, or ask an admin to set the mode to observe.
                 </Trans>
               </Part>
             )}
             {health.other_kueueweb !== "" && (
               <Part name={t`Another kueueweb`} alive={false} dead={t`Nothing is pushed`}>
                 <Trans>
-                  {health.other_kueueweb} pushes to this cluster. This one takes over a minute after it stops.
+                  {health.other_kueueweb} pushes to this cluster. This installation takes over one minute
+                  after the other stops.
                 </Trans>
               </Part>
             )}
@@ -92,8 +93,8 @@ export function ClusterHealth() {
 /** Kinds of jobs that do not run here, and what to do about it. */
 function UnservedKinds({ missing, disabled }: { missing: string[]; disabled: string[] }) {
   const lines = [
-    { names: missing, why: t`Not served here, install the operator` },
-    { names: disabled, why: t`Not managed here, add to integrations.frameworks` },
+    { names: missing, why: t`Not served by the cluster: install the operator` },
+    { names: disabled, why: t`Not managed: add it to integrations.frameworks` },
   ];
   return lines
     .filter((line) => line.names.length > 0)

@@ -19,7 +19,7 @@ export function HottestQueues() {
   const hottest = useMemo(() => (queues === undefined ? null : hottestQueues(queues, MOST)), [queues]);
   return (
     <Panel
-      title={t`Queues where most wait`}
+      title={t`Queues with the most pending workloads`}
       aside={
         <TextLink to="/queues" fz="sm">
           <Trans>All queues</Trans>
@@ -29,7 +29,7 @@ export function HottestQueues() {
       {hottest === null && <Skeleton height={200} />}
       {hottest?.length === 0 && (
         <EmptyState icon="queues" title={t`No queue is in use`}>
-          <Trans>A ClusterQueue appears here as soon as a workload waits in it or holds its quota.</Trans>
+          <Trans>A ClusterQueue appears here when a workload waits in it or holds its quota.</Trans>
         </EmptyState>
       )}
       <Stack gap={12} data-live>

@@ -46,13 +46,13 @@ export function JudgementLine() {
     parts.push([
       "idle",
       <TextLink key="idle" to="/reports" search={{ report: "idle" }} inherit>
-        {t`${formatCount(sums.idle)} held and idle`}
+        {t`${formatCount(sums.idle)} held but idle`}
       </TextLink>,
     ]);
   }
   parts.push(["broken", <BrokenPart key="broken" unhealthy={sums.unhealthy} health={overview.health} />]);
   return (
-    <Paper component="section" aria-label={t`How the cluster is`} className={classes.judgement} data-live>
+    <Paper component="section" aria-label={t`State of the cluster`} className={classes.judgement} data-live>
       <Text component="p" m={0} inherit>
         {parts.map(([name, part], place) => (
           <Fragment key={name}>

@@ -30,7 +30,7 @@ export function MyJobs({ username }: { username: string }) {
       title={t`My jobs`}
       aside={
         <TextLink to="/workloads" search={mine} fz="sm">
-          <Trans>All of mine</Trans>
+          <Trans>All my workloads</Trans>
         </TextLink>
       }
       mb="md"
@@ -38,8 +38,8 @@ export function MyJobs({ username }: { username: string }) {
       {list.isPending && <Skeleton height={120} />}
       <QueryError title={t`Your jobs cannot be shown`} query={list} />
       {newest?.length === 0 && (
-        <EmptyState icon="workloads" title={t`You have submitted nothing here yet`}>
-          <Trans>Submit a job on the page of workloads; it appears here with its state.</Trans>
+        <EmptyState icon="workloads" title={t`You have not submitted any workloads here`}>
+          <Trans>Submit a job on the Workloads page; its state then appears here.</Trans>
         </EmptyState>
       )}
       {newest !== undefined && newest.length > 0 && (

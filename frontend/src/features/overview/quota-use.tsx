@@ -20,7 +20,7 @@ export function QuotaUse() {
       {quotas === null && <Skeleton height={200} />}
       {quotas?.length === 0 && (
         <EmptyState icon="queues" title={t`No quota yet`}>
-          <Trans>Apply ClusterQueues with resource groups, and their use shows here.</Trans>
+          <Trans>Quota use appears here once a ClusterQueue with resource groups exists.</Trans>
         </EmptyState>
       )}
       <Stack gap={12} data-live>

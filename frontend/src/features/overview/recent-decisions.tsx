@@ -40,7 +40,7 @@ export function RecentDecisions() {
         />
       )}
       {decisions.data?.results.length === 0 && (
-        <EmptyState icon="clock" title={t`Nothing decided yet`}>
+        <EmptyState icon="clock" title={t`No decisions yet`}>
           <Trans>Every admission, preemption, eviction and refusal appears here with its reason.</Trans>
         </EmptyState>
       )}

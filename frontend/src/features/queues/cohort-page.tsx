@@ -52,9 +52,9 @@ export function CohortPage({ name, history, actions }: CohortPageProps) {
       {rows === null && <Skeleton height={320} />}
       {rows?.head === undefined && rows !== null && (
         <Panel>
-          <EmptyState icon="queues" title={t`There is no such cohort`}>
+          <EmptyState icon="queues" title={t`No such cohort`}>
             <Trans>
-              A cohort exists when a ClusterQueue or another cohort names it, or when it is declared.
+              A cohort exists when a ClusterQueue or another cohort refers to it, or when it is declared.
             </Trans>
           </EmptyState>
         </Panel>
@@ -90,7 +90,7 @@ function Facts({ cohort, live }: { cohort: Cohort | null | undefined; live: Live
         <BadgeDot
           label={t`Not declared`}
           color="gray"
-          hint={t`Queues name it; it has no quota of its own.`}
+          hint={t`Queues refer to this cohort; it has no quota of its own.`}
         />
       )}
       {live !== undefined && live.parent !== "" && (
@@ -118,7 +118,7 @@ function Numbers({ row }: { row: CohortRow }) {
       <Stat
         label={t`Weighted share`}
         value={row.cohort === null ? "–" : `${formatWeightedShare(row.cohort.weighted_share)} ‰`}
-        note={row.cohort?.parent === "" ? t`it does not borrow` : t`of what the parent can lend`}
+        note={row.cohort?.parent === "" ? t`borrows nothing` : t`of what the parent can lend`}
       />
     </SimpleGrid>
   );
@@ -138,10 +138,10 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
   const own = useMemo(() => ownQuotas(declared), [declared]);
   const quotas = sortQuotas(row.cohort?.usage ?? []);
   return (
-    <Panel title={t`Quota of all below together`} flush>
+    <Panel title={t`Total quota of everything below`} flush>
       {quotas.length === 0 ? (
         <NoneOf>
-          <Trans>None: nothing below it has quota.</Trans>
+          <Trans>None: no queue below it has quota.</Trans>
         </NoneOf>
       ) : (
         <WideTable whole blocks>
@@ -155,10 +155,10 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
                   <Trans>Resource</Trans>
                 </Table.Th>
                 <Table.Th ta="right">
-                  <Trans>Together</Trans>
+                  <Trans>Total</Trans>
                 </Table.Th>
-                <Table.Th ta="right" title={t`Quota in the cohort's own name`}>
-                  <Trans>Of its own</Trans>
+                <Table.Th ta="right" title={t`The cohort's own quota`}>
+                  <Trans>Own quota</Trans>
                 </Table.Th>
                 <Table.Th ta="right">
                   <Trans>Used</Trans>
@@ -180,10 +180,10 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
                       <FlavorLink name={flavor} />
                     </Table.Td>
                     <Table.Td data-label={t`Resource`}>{resource}</Table.Td>
-                    <Table.Td ta="right" data-label={t`Together`}>
+                    <Table.Td ta="right" data-label={t`Total`}>
                       {amount(total)}
                     </Table.Td>
-                    <Table.Td ta="right" data-label={t`Of its own`}>
+                    <Table.Td ta="right" data-label={t`Own quota`}>
                       {amount(own.get(quotaKey(quota)) ?? 0)}
                     </Table.Td>
                     <Table.Td ta="right" data-label={t`Used`}>
@@ -220,7 +220,7 @@ function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) 
 
 function Members({ rows }: { rows: TreeRow[] }) {
   return (
-    <Panel title={t`Directly in it`} flush>
+    <Panel title={t`Direct members`} flush>
       <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
         <Table.Tbody data-live>
           {rows.map((row) => (

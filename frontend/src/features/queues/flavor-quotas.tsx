@@ -22,7 +22,7 @@ export function FlavorQuotas({ flavor }: { flavor: string }) {
     <Panel title={t`Quota by queue`} flush>
       {rows.length === 0 ? (
         <NoneOf>
-          <Trans>No queue that you see has quota of it.</Trans>
+          <Trans>No queue that you can see has quota in this flavor.</Trans>
         </NoneOf>
       ) : (
         <WideTable whole blocks>

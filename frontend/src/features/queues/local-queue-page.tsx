@@ -50,8 +50,8 @@ export function LocalQueuePage({ namespace, name, workloads, history, actions }:
       {queue.isPending && <Skeleton height={320} />}
       {missing && (
         <Panel>
-          <EmptyState icon="queues" title={t`There is no such LocalQueue`}>
-            <Trans>Workloads may name a queue before it exists; they wait until it does.</Trans>
+          <EmptyState icon="queues" title={t`No such LocalQueue`}>
+            <Trans>Workloads may refer to a queue before it exists; they wait until it is created.</Trans>
           </EmptyState>
         </Panel>
       )}
@@ -80,7 +80,7 @@ function Facts({ queue }: { queue: LocalQueue }) {
       <QueueState queue={queue} />
       <span>
         <Trans>
-          leads to <ClusterQueueLink name={queue.cluster_queue} inText />
+          submits to <ClusterQueueLink name={queue.cluster_queue} inText />
         </Trans>
       </span>
       <span>

@@ -23,7 +23,7 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
       <QueryError title={t`This list cannot be shown`} query={queues} />
       {rows?.length === 0 && (
         <EmptyState icon="queues" title={t`No LocalQueue refers to this queue`}>
-          <Trans>Namespaces submit through a LocalQueue that names this ClusterQueue.</Trans>
+          <Trans>Namespaces submit through a LocalQueue that refers to this ClusterQueue.</Trans>
         </EmptyState>
       )}
       {rows !== undefined && rows.length > 0 && (

@@ -22,11 +22,11 @@ const texts = (queue: ClusterQueue) => rules(queue).map(({ text }) => text);
 
 test("the rules of a queue are sentences, each with the field that it comes from", () => {
   expect(texts(QUEUE)).toEqual([
-    "The higher priority is served first, then the older workload; a workload that fits may pass one that does not.",
+    "Higher priorities are served first, then older workloads; a workload that fits may overtake one that does not.",
     "Lower priorities are preempted here.",
-    "Lent quota is taken back from any priority.",
-    "It preempts lower priorities, up to 100, to borrow.",
-    "A workload runs for 10m before it may be preempted.",
+    "Lent quota is reclaimed from any priority.",
+    "It preempts priorities up to 100 in order to borrow.",
+    "A workload is protected from preemption for its first 10m.",
   ]);
   expect(rules(QUEUE)[1]?.field).toBe("preemption.withinClusterQueue: LowerPriority");
 });

@@ -40,12 +40,12 @@ export function rules(queue: ClusterQueue): Rule[] {
 function orderRule({ queueing_strategy: strategy, admission_mode: mode }: ClusterQueue): Rule {
   const fair = mode === "UsageBasedAdmissionFairSharing";
   const order = fair
-    ? t`The LocalQueue that used least is served first, then the higher priority, then the older workload`
-    : t`The higher priority is served first, then the older workload`;
+    ? t`The LocalQueue with the least usage is served first, then higher priorities, then older workloads`
+    : t`Higher priorities are served first, then older workloads`;
   const passing =
     strategy === "StrictFIFO"
-      ? t`no workload passes one that does not fit.`
-      : t`a workload that fits may pass one that does not.`;
+      ? t`no workload overtakes one that does not fit.`
+      : t`a workload that fits may overtake one that does not.`;
   return { field: `queueingStrategy: ${strategy}`, text: t`${order}; ${passing}` };
 }
 
@@ -62,9 +62,9 @@ function withinRule({ preemption }: ClusterQueue): Rule {
 function reclaimRule({ preemption }: ClusterQueue): Rule {
   const policy = preemption.reclaim_within_cohort;
   const texts = {
-    Never: t`Lent quota returns only as its borrowers end.`,
-    LowerPriority: t`Lent quota is taken back from lower priorities.`,
-    Any: t`Lent quota is taken back from any priority.`,
+    Never: t`Lent quota returns only when its borrowers end.`,
+    LowerPriority: t`Lent quota is reclaimed from lower priorities.`,
+    Any: t`Lent quota is reclaimed from any priority.`,
   };
   return { field: `preemption.reclaimWithinCohort: ${policy}`, text: texts[policy] };
 }
@@ -72,13 +72,13 @@ function reclaimRule({ preemption }: ClusterQueue): Rule {
 function borrowRule({ preemption }: ClusterQueue): Rule {
   const { policy, max_priority_threshold: threshold } = preemption.borrow_within_cohort;
   const field = `preemption.borrowWithinCohort.policy: ${policy}`;
-  if (policy === "Never") return { field, text: t`It does not preempt to borrow.` };
+  if (policy === "Never") return { field, text: t`It does not preempt in order to borrow.` };
   return {
     field,
     text:
       threshold === null
-        ? t`It preempts lower priorities to borrow.`
-        : t`It preempts lower priorities, up to ${threshold}, to borrow.`,
+        ? t`It preempts lower priorities in order to borrow.`
+        : t`It preempts priorities up to ${threshold} in order to borrow.`,
   };
 }
 
@@ -86,8 +86,8 @@ function flavorRules({ flavor_fungibility: flavor }: ClusterQueue): Rule[] {
   const borrow = flavor.when_can_borrow;
   const preempt = flavor.when_can_preempt;
   const preferences: Record<string, string> = {
-    BorrowingOverPreemption: t`A flavor that needs borrowing is better than one that needs preemption.`,
-    PreemptionOverBorrowing: t`A flavor that needs preemption is better than one that needs borrowing.`,
+    BorrowingOverPreemption: t`It prefers a flavor that needs borrowing to one that needs preemption.`,
+    PreemptionOverBorrowing: t`It prefers a flavor that needs preemption to one that needs borrowing.`,
   };
   const preferred = preferences[flavor.preference];
   return [
@@ -119,7 +119,7 @@ function protectionRules(queue: ClusterQueue): Rule[] {
       ? [
           {
             field: "kueueweb.io/preempt-for-devices: true",
-            text: t`It also preempts where quota is free and every device is taken.`,
+            text: t`It also preempts when quota is free but no device is.`,
           },
         ]
       : []),
@@ -127,7 +127,7 @@ function protectionRules(queue: ClusterQueue): Rule[] {
       ? [
           {
             field: `kueueweb.io/minimum-run-seconds: ${run}`,
-            text: t`A workload runs for ${formatDuration(run)} before it may be preempted.`,
+            text: t`A workload is protected from preemption for its first ${formatDuration(run)}.`,
           },
         ]
       : []),
@@ -135,7 +135,7 @@ function protectionRules(queue: ClusterQueue): Rule[] {
       ? [
           {
             field: `kueueweb.io/preemption-cool-down-seconds: ${coolDown}`,
-            text: t`A preempted workload is spared for ${formatDuration(coolDown)}.`,
+            text: t`A preempted workload is protected from another preemption for ${formatDuration(coolDown)}.`,
           },
         ]
       : []),

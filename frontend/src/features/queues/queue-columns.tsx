@@ -49,7 +49,7 @@ export const QUEUE_COLUMNS: DataColumn<ClusterQueue>[] = [
   },
   {
     id: "scarcest",
-    header: () => t`Scarcest`,
+    header: () => t`Scarcest resource`,
     meta: { width: "20%", hideBelow: 1000 },
     cell: ({ row: { original } }) => <ScarcestQuota queue={original} />,
   },
@@ -69,7 +69,7 @@ function ScarcestQuota({ queue }: { queue: ClusterQueue }) {
   if (scarcest === undefined) return "–";
   const { flavor, resource, used } = scarcest;
   return (
-    <Stack gap={0} title={t`Of the quota of ${resource} in ${flavor} the most is used`}>
+    <Stack gap={0} title={t`The most used quota is that of ${resource} in ${flavor}`}>
       <Text span fz="xs" c="var(--kw-muted)">
         {resource} · {flavor}
       </Text>

@@ -55,5 +55,5 @@ it("searches by the names of queues and cohorts", async () => {
       <QueuesOfClusters search="nothing" onSearch={() => undefined} />
     </ClusterProvider>,
   );
-  expect(await screen.findByText("No queue or cohort has this in its name")).toBeTruthy();
+  expect(await screen.findByText("No queue or cohort matches this name")).toBeTruthy();
 });

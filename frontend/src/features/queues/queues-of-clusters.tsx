@@ -59,7 +59,7 @@ export function QueuesOfClusters({ search, onSearch }: QueuesPageProps) {
               search === "" ? (
                 <EmptyState icon="queues" title={t`No queues yet`} />
               ) : (
-                <EmptyState icon="search" title={t`No queue or cohort has this in its name`} />
+                <EmptyState icon="search" title={t`No queue or cohort matches this name`} />
               )
             }
           />

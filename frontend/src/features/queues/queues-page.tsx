@@ -131,12 +131,12 @@ function Rows({ rows, onToggle }: { rows: TreeRow[]; onToggle: (name: string) =>
 
 function NoQueues({ searched }: { searched: boolean }) {
   return searched ? (
-    <EmptyState icon="search" title={t`No queue or cohort has this in its name`} />
+    <EmptyState icon="search" title={t`No queue or cohort matches this name`} />
   ) : (
     <EmptyState icon="queues" title={t`No queues yet`}>
       <Trans>
-        Begin with New above, or apply the manifests of ClusterQueues, Cohorts and LocalQueues with kueueweb
-        apply -f.
+        Click New above, or apply the manifests of ClusterQueues, Cohorts and LocalQueues with kueueweb apply
+        -f.
       </Trans>
     </EmptyState>
   );
@@ -147,7 +147,7 @@ function Legend() {
     { label: t`used`, background: "var(--kw-used)" },
     { label: t`borrowed from the cohort`, background: "var(--kw-borrowed)" },
     {
-      label: t`idle, may be lent`,
+      label: t`idle and lendable`,
       background: "repeating-linear-gradient(135deg, var(--kw-lendable) 0 3px, transparent 3px 6px)",
     },
   ];

@@ -21,7 +21,7 @@ export function QuotaBar({ quota, height = 8 }: { quota: LiveQuota; height?: num
         { value: own, color: "var(--kw-used)", label: "used" },
         { value: borrowed, color: "var(--kw-borrowed)", label: "borrowed" },
         ...(borrowed === 0
-          ? [{ value: lendable, color: "var(--kw-lendable)", label: t`idle, may be lent`, striped: true }]
+          ? [{ value: lendable, color: "var(--kw-lendable)", label: t`idle and lendable`, striped: true }]
           : []),
       ]}
       marks={

@@ -39,7 +39,7 @@ it("draws the bar up to the borrowing limit, and further when more is used", () 
 it("measures by what a sharing policy gives", () => {
   const shared = quota({ nominal: 0, deserved: 6, used: 4 });
   expect(quotaSegments(shared)).toEqual({ own: 4, borrowed: 0, lendable: 2, scale: 6 });
-  expect(describeQuota(shared)).toContain("deserves 6, used 4 of it (nominal: 0)");
+  expect(describeQuota(shared)).toContain("deserves 6, of which 4 used (nominal: 0)");
 });
 
 it("says the limits in words", () => {

@@ -44,8 +44,8 @@ export function describeQuota(quota: LiveQuota): string {
   return [
     t`${quota.resource} of flavor ${quota.flavor}`,
     quota.deserved === null
-      ? t`nominal ${amount(quota.nominal)}, used ${amount(own)} of it`
-      : t`deserves ${amount(quota.deserved)}, used ${amount(own)} of it (nominal: ${amount(quota.nominal)})`,
+      ? t`nominal ${amount(quota.nominal)}, of which ${amount(own)} used`
+      : t`deserves ${amount(quota.deserved)}, of which ${amount(own)} used (nominal: ${amount(quota.nominal)})`,
     t`borrowed ${amount(quota.borrowed)} (borrowing limit: ${limit(quota.borrowing_limit)})`,
     t`idle and lendable ${amount(lendable)} (lending limit: ${limit(quota.lending_limit)})`,
   ].join("\n");

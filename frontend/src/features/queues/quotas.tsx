@@ -29,7 +29,7 @@ export function Quotas({ queue, live, editQuota }: QuotasProps) {
     <Panel title={t`Quota`} aside={<Share queue={queue} live={live} />} flush>
       {quotas.length === 0 ? (
         <EmptyState icon="queues" title={t`No quota`}>
-          <Trans>Without resource groups this queue admits no workload that requests resources.</Trans>
+          <Trans>Without resource groups, this queue admits no workload that requests resources.</Trans>
         </EmptyState>
       ) : (
         <ul className={classes.quotaRows} aria-label={t`Quotas of ${queue.name}`}>
@@ -57,7 +57,7 @@ function Share({ queue, live }: Pick<QuotasProps, "queue" | "live">) {
       fz="xs"
       c="var(--kw-muted)"
       className="kw-number"
-      title={t`Weighted share: of what the cohort can lend, divided by the fair weight`}
+      title={t`Weighted share: borrowed share of what the cohort can lend, divided by the fair weight`}
       data-live
     >
       {share === 0 ? t`borrows nothing` : t`weighted share ${formatWeightedShare(share)} ‰`}
@@ -111,7 +111,9 @@ function notesOf(queue: ClusterQueue, quota: LiveQuota): string[] {
   const amount = (value: number) => formatAmountShort(resource, value);
   const computed = following(queue, flavor, resource);
   return [
-    ...(quota.deserved === null ? [] : [t`deserves ${amount(quota.deserved)} by the policy of its cohort`]),
+    ...(quota.deserved === null
+      ? []
+      : [t`deserves ${amount(quota.deserved)} by the cohort's sharing policy`]),
     ...(borrowing === null ? [] : [t`borrows at most ${amount(borrowing)}`]),
     ...(lending === null ? [] : [t`lends at most ${amount(lending)}`]),
     ...(computed === null ? [] : [computed]),

@@ -61,7 +61,7 @@ export function BarPicture({ title, bars, format }: BarPictureProps) {
             size="compact-xs"
             onClick={() => picture.current !== null && void download(picture.current, title, type)}
           >
-            <Trans>Download picture ({type.toUpperCase()})</Trans>
+            <Trans>Download image ({type.toUpperCase()})</Trans>
           </Button>
         ))}
       </Group>

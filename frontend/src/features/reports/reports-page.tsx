@@ -40,9 +40,9 @@ const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
 });
 
 const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
-  waits: t`Waiting times of workloads that started in this time, and workloads that finished, were preempted or were evicted.`,
-  usage: t`Hours of one core, one GiB, or one unit of any other resource. A slice of a device is charged as the larger of its shares of memory and of cores; stranded remainders are not charged.`,
-  idle: t`Devices that were held but hardly used, as monitored. Devices without a monitor are listed separately.`,
+  waits: t`Waiting times of workloads that started in this period, and workloads that finished, were preempted or were evicted.`,
+  usage: t`Hours of one core, one GiB, or one unit of any other resource. A device slice is charged the larger of its memory and core shares; stranded remainders are not charged.`,
+  idle: t`Devices that were held but hardly used, according to monitors. Devices without a monitor are listed separately.`,
   preemptions: t`Preemptions: victim, preemptor and reason.`,
 });
 
@@ -51,7 +51,7 @@ const groupTitles = (): Record<string, string> => ({
   cluster_queue: t`ClusterQueue`,
   local_queue: t`LocalQueue`,
   namespace: t`Namespace`,
-  user: t`User`,
+  user: t`User name`,
   priority: t`Priority`,
   size: t`Size`,
   month: t`Month`,
@@ -68,26 +68,26 @@ const groupTitles = (): Record<string, string> => ({
 const columnTitles = (): Record<string, string> => ({
   ...groupTitles(),
   resource: t`Resource`,
-  hours: t`Hours of one unit`,
+  hours: t`Unit-hours`,
   quota_hours: t`Nominal quota`,
   cost: t`Cost`,
   currency: t`Currency`,
   held_device_hours: t`Held device-hours`,
   idle_device_hours: t`Idle`,
   unmeasured_device_hours: t`Not measured`,
-  memory_used_percent: t`Memory used of held`,
-  cores_used_percent: t`Cores used of held`,
-  idle_cost: t`Cost of idle`,
+  memory_used_percent: t`Held memory used`,
+  cores_used_percent: t`Held cores used`,
+  idle_cost: t`Cost of idle time`,
   preemptions: t`Preemptions`,
-  workloads: t`Workloads hit`,
-  last_at: t`Last`,
+  workloads: t`Workloads preempted`,
+  last_at: t`Last preemption`,
   started: t`Started`,
   wait_p50_seconds: t`Median wait`,
   wait_p90_seconds: t`90th percentile`,
   wait_max_seconds: t`Longest wait`,
   finished: t`Finished`,
-  failed: t`Of them failed`,
-  run_mean_seconds: t`Mean run`,
+  failed: t`Failed`,
+  run_mean_seconds: t`Mean run time`,
   preempted: t`Preempted`,
   evicted: t`Evicted`,
   device_hours: t`Device-hours`,
@@ -144,7 +144,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
             label={t`Group by`}
             size="xs"
             miw={260}
-            placeholder={by.length === 0 ? t`the usual groups` : ""}
+            placeholder={by.length === 0 ? t`default groups` : ""}
             data={groups.map((value) => ({ value, label: groupTitles()[value] ?? value }))}
             value={by}
             onChange={(chosen) => {
@@ -175,10 +175,10 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
   if (report.rows.length === 0 || column === undefined) {
     return (
       <Panel>
-        <EmptyState icon="reports" title={t`Nothing to report in this time`}>
+        <EmptyState icon="reports" title={t`Nothing to report for this period`}>
           {kind === "usage" || kind === "waits"
-            ? t`Rows appear as soon as a workload has held quota.`
-            : t`No such events, or no measurements.`}
+            ? t`Rows appear once a workload has held quota.`
+            : t`No such events or measurements.`}
         </EmptyState>
       </Panel>
     );
@@ -187,11 +187,11 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
   return (
     <Stack gap="md">
       <Panel
-        title={t`The largest`}
+        title={t`Top rows`}
         aside={
           <NativeSelect
             size="xs"
-            aria-label={t`What the picture shows`}
+            aria-label={t`Value in the chart`}
             value={column.name}
             data={numeric.map((each) => ({ value: each.name, label: columnTitle(each) }))}
             onChange={(event) => choose(event.currentTarget.value)}

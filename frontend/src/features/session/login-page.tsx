@@ -127,7 +127,5 @@ function PasswordForm({ accounts, second, onLogin }: PasswordFormProps) {
 }
 
 function loginMessage(error: Error): string {
-  return error instanceof ApiError
-    ? error.message
-    : t`The login failed for a reason that this page does not know.`;
+  return error instanceof ApiError ? error.message : t`The login failed for an unknown reason.`;
 }

@@ -4,23 +4,20 @@ import { t } from "@lingui/core/macro";
 const messages = (): Map<string, string> =>
   new Map([
     ["Cancelled", t`The login was cancelled at the provider.`],
-    ["Deactivated", t`Your account is switched off here. Ask an admin of kueueweb.`],
+    ["Deactivated", t`Your account is disabled. Ask a kueueweb admin.`],
     [
       "InvalidAnswer",
-      t`The provider's answer was not valid for this login: it may have expired, or belong to another one. Try again.`,
+      t`The provider's answer was not valid for this login: it may have expired, or it belongs to another login. Try again.`,
     ],
-    [
-      "InvalidName",
-      t`The provider gives you a user name that kueueweb cannot use. Ask an admin of kueueweb.`,
-    ],
-    ["NameTaken", t`Another account here has your user name. An admin of kueueweb can join the two.`],
+    ["InvalidName", t`kueueweb cannot use the user name that the provider sent. Ask a kueueweb admin.`],
+    ["NameTaken", t`Another account already has your user name. A kueueweb admin can link the two.`],
     ["Throttled", t`Too many logins from your address. Try again in a minute.`],
     [
       "Unreachable",
-      t`The login provider does not answer as it should. Try again in a moment, or ask an admin of kueueweb.`,
+      t`The login provider does not answer properly. Try again in a moment, or ask a kueueweb admin.`,
     ],
   ]);
 
 export function refusalMessage(reason: string): string {
-  return messages().get(reason) ?? t`The login failed for a reason that this page does not know.`;
+  return messages().get(reason) ?? t`The login failed for an unknown reason.`;
 }

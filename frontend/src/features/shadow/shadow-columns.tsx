@@ -9,9 +9,21 @@ import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 
 const verdicts = (): Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> => ({
-  OnlyTheirs: { label: t`Only theirs`, color: "orange", hint: t`Our scheduler would not have done it.` },
-  OnlyOurs: { label: t`Only ours`, color: "blue", hint: t`The cluster's scheduler did not do it.` },
-  OtherFlavors: { label: t`Other flavors`, color: "grape", hint: t`Both gave it quota, but not the same.` },
+  OnlyTheirs: {
+    label: t`Only the cluster's`,
+    color: "orange",
+    hint: t`kueueweb would not have made this decision.`,
+  },
+  OnlyOurs: {
+    label: t`Only ours`,
+    color: "blue",
+    hint: t`The cluster's scheduler did not make this decision.`,
+  },
+  OtherFlavors: {
+    label: t`Different flavors`,
+    color: "grape",
+    hint: t`Both gave it quota, in different flavors.`,
+  },
 });
 
 const acts = (): Record<ShadowChoice["act"], string> => ({

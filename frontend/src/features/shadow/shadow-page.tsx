@@ -151,8 +151,8 @@ function Differences() {
       empty={
         <EmptyState icon="decisions" title={t`No difference`}>
           <Trans>
-            Each workload that one of the two schedulers would have started or preempted, and the other one
-            not, is listed here with the reasons of both. A comparison needs the cluster's mode to be shadow.
+            Each workload that only one of the two schedulers would have started or preempted is listed here
+            with the reasons of both. Comparison needs a cluster in mode shadow.
           </Trans>
         </EmptyState>
       }

@@ -102,7 +102,7 @@ export function FindDialog({ session, pages, onClose }: FindDialogProps) {
       </Combobox>
       <Text fz="xs" c="var(--kw-muted)" mt="xs">
         <Trans>
-          <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> choose, <Kbd size="xs">Enter</Kbd> opens,{" "}
+          <Kbd size="xs">↑</Kbd> <Kbd size="xs">↓</Kbd> move, <Kbd size="xs">Enter</Kbd> opens,{" "}
           <Kbd size="xs">Ctrl</Kbd> <Kbd size="xs">Enter</Kbd> opens in a new tab
         </Trans>
       </Text>

@@ -63,6 +63,6 @@ it("does not offer to reconnect where the server refused", async () => {
     </ClusterProvider>,
   );
   await act(async () => socket?.onclose?.({ code: 4403 }));
-  expect(screen.getByRole("alert").textContent).toContain("not yours to see");
+  expect(screen.getByRole("alert").textContent).toContain("you cannot see it");
   expect(screen.queryByRole("button")).toBeNull();
 });

@@ -39,11 +39,11 @@ export function StaleBanner() {
           <Icon name="alert" />
           <Text size="sm">
             {status === "refused"
-              ? t`The live stream is closed: your session ended, or this cluster is not there or not yours to see.`
+              ? t`The live stream is closed: your session has ended, or this cluster does not exist or you cannot see it.`
               : !online
                 ? t`This browser has been offline since about ${since}. Live numbers are greyed out until it is online again.`
                 : hasData
-                  ? t`Stale since ${since}: the scheduler has sent nothing since. Live numbers are greyed out until it does.`
+                  ? t`Stale since ${since}: the scheduler has sent nothing since then. Live numbers are greyed out until it does.`
                   : t`No live numbers since ${since}: the stream does not answer.`}
           </Text>
         </Group>

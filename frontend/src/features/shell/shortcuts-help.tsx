@@ -7,10 +7,10 @@ const help = (pages: readonly Page[]) => [
   { keys: ["Ctrl", "K"], text: t`Find workloads, queues, nodes, pages and actions` },
   ...pages.map(({ key, label }) => ({ keys: ["g", key], text: label })),
   { keys: ["/"], text: t`Search in this page` },
-  { keys: ["↓", "↑"], text: t`Walk the rows of a table (also j, k)` },
+  { keys: ["↓", "↑"], text: t`Move through the rows of a table (also j, k)` },
   { keys: ["Enter"], text: t`Open the row` },
   { keys: ["Ctrl", "Enter"], text: t`Open the row in a new tab (also Ctrl-click)` },
-  { keys: ["?"], text: t`This list` },
+  { keys: ["?"], text: t`Show this list` },
 ];
 
 export function ShortcutsHelp({ pages, onClose }: { pages: readonly Page[]; onClose: () => void }) {

@@ -7,7 +7,7 @@ const schemes = () =>
   [
     { value: "light", label: t`Light`, icon: "sun" },
     { value: "dark", label: t`Dark`, icon: "moon" },
-    { value: "auto", label: t`As the system`, icon: "auto" },
+    { value: "auto", label: t`Same as system`, icon: "auto" },
   ] as const;
 
 export function ThemeSwitch() {

@@ -35,7 +35,7 @@ export function AccountDialog({ user, onClose }: { user: UserRow; onClose: () =>
             loading={changing.isPending}
             onClick={() => changing.mutate({ is_active: !user.is_active })}
           >
-            {user.is_active ? t`Switch off` : t`Switch on`}
+            {user.is_active ? t`Disable` : t`Enable`}
           </Button>
         </Group>
       </Stack>
@@ -52,7 +52,7 @@ function Groups({ user, changing }: { user: UserRow; changing: ReturnType<typeof
         style={{ flex: 1 }}
         label={t`Groups`}
         description={
-          provided ? t`From the provider, at each login.` : t`Roles are bound to groups by their names.`
+          provided ? t`Set by the provider at each login.` : t`Roles are bound to groups by their names.`
         }
         disabled={provided}
         value={groups}
@@ -105,8 +105,8 @@ function Tokens({ name }: { name: string }) {
 
 function tokenWords(token: UserToken): string {
   const used = day(token.last_used) ?? t`never`;
-  const ends = day(token.expiry) ?? t`when it is revoked`;
-  return t`${token.name || token.id}: ${token.scope}, last used: ${used}, ends: ${ends}`;
+  const ends = day(token.expiry) ?? t`until revoked`;
+  return t`${token.name || token.id}: ${token.scope}, last used: ${used}, expires: ${ends}`;
 }
 
 function day(moment: string | null): string | null {

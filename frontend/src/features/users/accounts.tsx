@@ -23,8 +23,8 @@ export function Accounts() {
   const user = rows.find(({ username }) => username === opened);
   if (list.error instanceof ApiError && list.error.status === 403) {
     return (
-      <EmptyState icon="users" title={t`Accounts belong to no cluster`}>
-        <Trans>Admins of every cluster manage them; you are one of this cluster.</Trans>
+      <EmptyState icon="users" title={t`Accounts do not belong to a cluster`}>
+        <Trans>Only admins of all clusters manage accounts; you are an admin of this cluster.</Trans>
       </EmptyState>
     );
   }
@@ -46,7 +46,7 @@ export function Accounts() {
         columns={columns()}
         rowKey={(row) => row.username}
         onOpen={(row) => setOpened(row.username)}
-        empty={<EmptyState icon="users" title={t`No account has this name`} />}
+        empty={<EmptyState icon="users" title={t`No account matches this name`} />}
       />
       {user !== undefined && <AccountDialog user={user} onClose={() => setOpened(null)} />}
     </>

@@ -35,7 +35,7 @@ export function NewAccount() {
       >
         <Stack gap="sm">
           <SegmentedControl
-            aria-label={t`For whom`}
+            aria-label={t`Account for`}
             data={[
               { value: "person", label: t`A person` },
               { value: "machine", label: t`A machine` },
@@ -67,8 +67,8 @@ export function NewAccount() {
           )}
           <Text size="xs" c="var(--kw-muted)">
             {kind === "person"
-              ? t`It has no role yet. Users of single sign-on need no account here.`
-              : t`It has no role and no password. Its tokens are made with: kueueweb token create --service-account`}
+              ? t`The account has no role yet. Users of single sign-on need no account here.`
+              : t`The account has no role and no password. Create its tokens with: kueueweb token create --service-account`}
           </Text>
           <Button type="submit" loading={adding.isPending}>
             {t`Add`}

@@ -40,7 +40,7 @@ export function RoleForm() {
       >
         <Stack gap="sm">
           <SegmentedControl
-            aria-label={t`To whom`}
+            aria-label={t`Subject`}
             data={[
               { value: "user", label: t`A user` },
               { value: "group", label: t`A group` },
@@ -77,7 +77,9 @@ export function RoleForm() {
             />
           )}
           <Text size="xs" c="var(--kw-muted)">
-            <Trans>It applies to the cluster {cluster} from now on. The name need not exist yet.</Trans>
+            <Trans>
+              It applies to the cluster {cluster} immediately. The user or group need not exist yet.
+            </Trans>
           </Text>
           <Button type="submit" loading={binding.isPending}>
             {t`Bind`}

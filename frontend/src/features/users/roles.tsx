@@ -35,7 +35,7 @@ export function Roles({ editable }: { editable: boolean }) {
         clusterOf={clusterOf}
         empty={
           <EmptyState icon="users" title={t`No roles yet`}>
-            <Trans>Superusers may do everything without one.</Trans>
+            <Trans>Superusers have all permissions without a role.</Trans>
           </EmptyState>
         }
       />
@@ -53,7 +53,7 @@ export function Roles({ editable }: { editable: boolean }) {
           }}
         >
           <Text size="sm">
-            <Trans>The rights end at once, also in pages that are open. Workloads stay as they are.</Trans>
+            <Trans>The permissions end immediately, also on open pages. Workloads are not affected.</Trans>
           </Text>
         </ConfirmDialog>
       )}
@@ -66,9 +66,9 @@ function columnsFor(
   onUnbind: ((row: RoleBinding) => void) | null,
 ): DataColumn<RoleBinding>[] {
   const columns: DataColumn<RoleBinding>[] = [
-    { id: "who", header: t`Who`, cell: ({ row: { original } }) => subjectWords(original) },
+    { id: "who", header: t`User`, cell: ({ row: { original } }) => subjectWords(original) },
     { id: "role", header: t`Role`, meta: { width: "120px" }, cell: ({ row: { original } }) => original.role },
-    { id: "where", header: t`Where`, cell: ({ row: { original } }) => whereWords(original) },
+    { id: "where", header: t`Scope`, cell: ({ row: { original } }) => whereWords(original) },
   ];
   // Of several clusters the table itself says whose a row is.
   if (!several) columns.push(CLUSTERS);

@@ -5,10 +5,10 @@ import type { RoleBinding, UserRow } from "@/api/types";
 export type RoleName = "viewer" | "submitter" | "admin" | "queue-admin" | "auditor";
 
 export const roles = (): { value: RoleName; label: string }[] => [
-  { value: "viewer", label: t`viewer: looks` },
-  { value: "submitter", label: t`submitter: also submits, holds and cancels` },
-  { value: "admin", label: t`admin: everything there` },
-  { value: "queue-admin", label: t`queue-admin: quotas and queues below a cohort` },
+  { value: "viewer", label: t`viewer: read-only` },
+  { value: "submitter", label: t`submitter: also submits, holds and cancels workloads` },
+  { value: "admin", label: t`admin: full access` },
+  { value: "queue-admin", label: t`queue-admin: edits quotas and queues below a cohort` },
   { value: "auditor", label: t`auditor: read-only, with the audit log` },
 ];
 
@@ -30,8 +30,8 @@ export function keptBecause({
   name,
   every_cluster,
 }: Pick<RoleBinding, "name" | "every_cluster">): string | null {
-  if (name.startsWith("oidc-group-role-")) return t`The setting OIDC_GROUP_ROLES gives it.`;
-  return every_cluster ? t`It holds in every cluster: superusers change it in the admin.` : null;
+  if (name.startsWith("oidc-group-role-")) return t`It comes from the setting OIDC_GROUP_ROLES.`;
+  return every_cluster ? t`It applies to every cluster: superusers change it on the admin site.` : null;
 }
 
 export function originWords(origin: UserRow["origin"]): string {

@@ -11,20 +11,20 @@ export const clusterProblems = () =>
   ({
     NoScheduler: { label: t`No scheduler`, meaning: t`No scheduler leads: nothing is decided.` },
     WatcherSilent: {
-      label: t`Not heard`,
-      meaning: t`The watcher does not answer: changes in the cluster are not seen.`,
+      label: t`Watcher silent`,
+      meaning: t`The watcher does not answer: changes in the cluster go unnoticed.`,
     },
     KueueDecides: {
-      label: t`A Kueue decides`,
-      meaning: t`A Kueue decides in the cluster too: nothing is pushed there while it does.`,
+      label: t`Kueue decides, too`,
+      meaning: t`Kueue also decides in this cluster: kueueweb pushes nothing there until Kueue stops.`,
     },
     OtherKueueweb: {
       label: t`Another kueueweb`,
-      meaning: t`Another installation of kueueweb pushes to the cluster: this one writes nothing meanwhile.`,
+      meaning: t`Another installation of kueueweb pushes to the cluster: this installation writes nothing meanwhile.`,
     },
     PushLags: {
-      label: t`Behind`,
-      meaning: t`Decisions of more than a minute ago were not written to the cluster yet.`,
+      label: t`Push delayed`,
+      meaning: t`Decisions have been waiting for more than a minute to be written to the cluster.`,
     },
     PushRefused: {
       label: t`Decisions refused`,

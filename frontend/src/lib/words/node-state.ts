@@ -6,21 +6,21 @@ export const NODE_STATES = ["ready", "cordoned", "draining", "not-ready"] as con
 export type NodeState = (typeof NODE_STATES)[number];
 
 export const nodeStateLooks = (): Record<NodeState, StatusLook> => ({
-  ready: { label: t`Ready`, color: "teal", meaning: t`Takes new pods.` },
+  ready: { label: t`Ready`, color: "teal", meaning: t`Accepts new pods.` },
   cordoned: {
     label: t`Cordoned`,
     color: "yellow",
-    meaning: t`Takes no new pods; running pods continue.`,
+    meaning: t`Accepts no new pods; running pods continue.`,
   },
   draining: {
     label: t`Draining`,
     color: "orange",
-    meaning: t`Takes no new pods; workloads placed here are evicted.`,
+    meaning: t`Accepts no new pods; workloads placed here are evicted.`,
   },
   "not-ready": {
     label: t`Not ready`,
     color: "red",
-    meaning: t`The cluster says that the node does not answer.`,
+    meaning: t`The cluster reports that the node is not ready.`,
   },
 });
 

@@ -16,7 +16,7 @@ const words = (): Record<string, string> => ({
   CardUuidMismatch: t`device excluded by UUID`,
   NumaNotFit: t`too few devices in one NUMA node`,
   CardTimeSlicingExhausted: t`no free slot on the device`,
-  ExclusiveDeviceAllocateConflict: t`device in use, but the pod requests it exclusively`,
+  ExclusiveDeviceAllocateConflict: t`device in use, but requested exclusively`,
   ResourceQuotaNotFit: t`namespace ResourceQuota exceeded`,
   CardInsufficientMemory: t`too little device memory free`,
   CardInsufficientCore: t`too few device cores free`,
@@ -24,8 +24,8 @@ const words = (): Record<string, string> => ({
   CardQosPolicyMismatch: t`device shared under another QoS policy`,
   CardAppClassMismatch: t`device shared with another application class`,
   CardMigTopologyInfeasible: t`no such MIG instance, or no place for it`,
-  CardNotFoundCustomFilterRule: t`ruled out by the vendor's filter`,
-  AllocatedCardsInsufficientRequest: t`device would serve, but too few on the node`,
+  CardNotFoundCustomFilterRule: t`rejected by the vendor's rules`,
+  AllocatedCardsInsufficientRequest: t`device fits, but the node has too few`,
 });
 
 /** "5/8 CardInsufficientMemory, 1/8 CardNotHealth", as HAMi writes what a node lacks, in words. */

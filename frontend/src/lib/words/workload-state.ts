@@ -48,13 +48,13 @@ const looks = (): Record<WorkloadState, StatusLook> => ({
   Succeeded: {
     label: t`Succeeded`,
     color: "gray",
-    meaning: t`Its pods ended well; its quota and devices are free.`,
+    meaning: t`Its pods succeeded; its quota and devices are free.`,
   },
   Failed: { label: t`Failed`, color: "red", meaning: t`Its pods failed; its quota and devices are free.` },
   Finished: {
     label: t`Ended`,
     color: "gray",
-    meaning: t`It was cancelled or replaced, or its owner is gone; its quota and devices are free.`,
+    meaning: t`It was cancelled or replaced, or its owner was deleted; its quota and devices are free.`,
   },
 });
 

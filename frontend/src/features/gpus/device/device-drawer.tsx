@@ -32,8 +32,8 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
   return (
     <Drawer opened={uuid !== undefined} onClose={onClose} position="right" size="lg" title={<b>{title}</b>}>
       {device === undefined ? (
-        <EmptyState icon="gpus" title={t`This device is gone`}>
-          <Trans>No node registers {uuid} any more.</Trans>
+        <EmptyState icon="gpus" title={t`This device no longer exists`}>
+          <Trans>No node registers device {uuid}.</Trans>
         </EmptyState>
       ) : (
         <Stack data-live>
@@ -88,7 +88,7 @@ function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
           <TextLink to="/gpus" search={{ node: device.node }} fz="inherit" underline="always">
             {device.node}
           </TextLink>
-          , {device.used_slots} of {device.slots} {partsWord(device.units.parts)} taken
+          , {device.used_slots} of {device.slots} {partsWord(device.units.parts)} held
         </Trans>
       </Text>
     </Stack>
@@ -125,7 +125,7 @@ function Use({ device, of, label, used, total, own }: UseProps) {
         segments={device.slices.map((slice) => ({
           value: slice[of],
           color: tenantColor(slice.namespace),
-          label: `${slice.workload ?? t`occupied`}: ${format(slice[of])}`,
+          label: `${slice.workload ?? t`in use`}: ${format(slice[of])}`,
         }))}
       />
     </div>

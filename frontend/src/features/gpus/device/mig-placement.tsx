@@ -88,7 +88,7 @@ export function MigPlacement({ device }: { device: LiveDevice }) {
 function instanceWords(instance: Placed): string {
   const { profile, slice } = instance;
   const places = placeWords(instance);
-  const holder = slice.workload ?? t`occupied`;
+  const holder = slice.workload ?? t`in use`;
   return instance.size === 1
     ? t`${profile} on memory slice ${places}: ${holder}`
     : t`${profile} on memory slices ${places}: ${holder}`;

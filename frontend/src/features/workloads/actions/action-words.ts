@@ -12,7 +12,7 @@ export const actionWords = (): Record<
   hold: {
     label: t`Hold`,
     icon: "pause",
-    consequence: t`A held workload is not scheduled. If it is admitted, it is evicted: its pods stop. Release puts it back into its queue.`,
+    consequence: t`A held workload is not scheduled. If it is admitted, it is evicted: its pods stop. Release returns it to its queue.`,
     done: t`On hold`,
   },
   release: {
@@ -30,7 +30,7 @@ export const actionWords = (): Record<
   priority: {
     label: t`Change priority`,
     icon: "priority",
-    consequence: t`The new priority counts from the next scheduling cycle on.`,
+    consequence: t`The new priority applies from the next scheduling cycle on.`,
     done: t`Priority changed`,
   },
   cancel: {

@@ -42,7 +42,7 @@ export function Consequences({ kind, workloads }: { kind: ActionKind; workloads:
             />
           </List.Item>
         )}
-        {freed !== "" && <List.Item>{t`Freed for others: ${freed}`}</List.Item>}
+        {freed !== "" && <List.Item>{t`Released for others: ${freed}`}</List.Item>}
         {waiting.length > 0 && kind !== "release" && (
           <List.Item>
             <WorkloadNames
@@ -90,8 +90,8 @@ function waitingWords(kind: ActionKind, count: number): string {
     });
   if (kind === "priority")
     return plural(count, {
-      one: "# waiting workload gets another place in its queue",
-      other: "# waiting workloads get other places in their queues",
+      one: "# waiting workload moves to another place in its queue",
+      other: "# waiting workloads move to other places in their queues",
     });
   return plural(count, {
     one: "# waiting workload stays as it is",

@@ -96,14 +96,14 @@ function Widen({ selection, total }: BulkBarProps) {
   if (error !== null) {
     return (
       <Text fz="sm" role="alert">
-        <Trans>Not all could be selected: {error.message}</Trans>
+        <Trans>Some could not be selected: {error.message}</Trans>
       </Text>
     );
   }
   if (widenedAtMs !== null) {
     return (
       <Text fz="sm" c="var(--kw-muted)">
-        <Trans>of all that matched the filters at {formatClock(widenedAtMs)}</Trans>
+        <Trans>matching the filters at {formatClock(widenedAtMs)}</Trans>
       </Text>
     );
   }
@@ -111,7 +111,7 @@ function Widen({ selection, total }: BulkBarProps) {
   return (
     <Button size="compact-sm" variant="subtle" disabled={collected !== null} onClick={selection.widen}>
       {collected === null
-        ? t`Select all ${formatCount(total)} that match`
+        ? t`Select all ${formatCount(total)} matches`
         : t`Selecting: ${formatCount(collected)} of ${formatCount(total)}`}
     </Button>
   );
@@ -152,15 +152,16 @@ function BulkDialog({ kind, selection, onClose, onDone }: BulkDialogProps) {
       {selection.widenedAtMs !== null && (
         <Text size="sm" fw={600}>
           <Trans>
-            The selection is all workloads that matched the filters at {formatClock(selection.widenedAtMs)},
-            including workloads off screen and workloads that have changed since.
+            The selection contains all workloads that matched the filters at{" "}
+            {formatClock(selection.widenedAtMs)}, including workloads that are off screen or have changed
+            since.
           </Trans>
         </Text>
       )}
       <Text size="sm" c="var(--kw-muted)">
         {kind === "cancel" && (
           <>
-            <Trans>The Jobs and other objects that own them are stopped too.</Trans>{" "}
+            <Trans>The Jobs and other objects that own them are stopped, too.</Trans>{" "}
           </>
         )}
         <Trans>Workloads that this action does not apply to are skipped.</Trans>

@@ -28,7 +28,7 @@ export function BulkResult({ kind, result, onClose }: BulkResultProps) {
         <Names title={t`${formatCount(skipped.length)} skipped`} unchanged={skipped} />
         {untried > 0 && (
           <Text size="sm">
-            <Trans>Stopped: {formatCount(untried)} were not tried.</Trans>
+            <Trans>Stopped: {formatCount(untried)} were not processed.</Trans>
           </Text>
         )}
         <Group justify="flex-end">

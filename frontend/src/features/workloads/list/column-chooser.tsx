@@ -84,7 +84,7 @@ export function ColumnChooser({ view, onView }: ColumnChooserProps) {
           <KeyForm disabled={isFull} onAdd={add} />
           {isChanged && (
             <Button size="compact-xs" variant="subtle" onClick={() => onView(others)}>
-              <Trans>Back to the usual columns and widths</Trans>
+              <Trans>Reset columns and widths</Trans>
             </Button>
           )}
         </Stack>
@@ -111,7 +111,7 @@ function KeyForm({ disabled, onAdd }: { disabled: boolean; onAdd: (column: Added
           size="xs"
           w={110}
           style={{ flex: "none" }}
-          aria-label={t`Kind of column`}
+          aria-label={t`Column type`}
           value={kind}
           data={[
             { value: "label", label: t`Label` },
@@ -126,7 +126,7 @@ function KeyForm({ disabled, onAdd }: { disabled: boolean; onAdd: (column: Added
           spellCheck={false}
           value={key}
           disabled={disabled}
-          error={wrong ? t`Not a key` : null}
+          error={wrong ? t`Not a valid key` : null}
           onChange={(event) => setKey(event.currentTarget.value)}
         />
         <Button

@@ -132,7 +132,7 @@ export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
           onChange={(node) => set({ node })}
         />
         <ChoiceFilter
-          label={t`Asks for`}
+          label={t`Requests`}
           choices={resources}
           value={filters.resource}
           onChange={(resource) => set({ resource })}

@@ -105,9 +105,7 @@ function Requirement({ onAdd }: { onAdd: (requirement: string) => void }) {
           <TextInput
             size="xs"
             label={t`Value`}
-            {...(match === "one-of" || match === "none-of"
-              ? { placeholder: t`with commas between them` }
-              : {})}
+            {...(match === "one-of" || match === "none-of" ? { placeholder: t`comma-separated` } : {})}
             spellCheck={false}
             value={value}
             onChange={(event) => setValue(event.currentTarget.value)}

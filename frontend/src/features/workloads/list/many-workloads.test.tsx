@@ -95,7 +95,7 @@ it("leaves out those that a batch was refused for, and acts on the others", asyn
       remedy: "",
       reason: "",
     };
-    return [403, { reason: "NotPermitted", message: "Nothing was changed.", errors: [error] }];
+    return [403, { reason: "NotPermitted", message: "Nothing was saved.", errors: [error] }];
   });
   const result = await actOnMany("default", { kind: "hold" }, [key("mine"), key("hers")], progress());
   expect(result.changed).toBe(1);

@@ -48,7 +48,7 @@ export function SavedViews({ present, onOpen }: SavedViewsProps) {
           {isPending && <Skeleton height={14} />}
           {views.length === 0 && !isPending && unread === null && (
             <Text size="xs" c="var(--kw-muted)">
-              <Trans>No saved views yet. Save the present one under a name.</Trans>
+              <Trans>No saved views yet. Save the current one under a name.</Trans>
             </Text>
           )}
           {views.map((view) => (

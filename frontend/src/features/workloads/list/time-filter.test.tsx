@@ -9,7 +9,7 @@ test("a range that ends now is chosen, for one of a workload's times", async () 
   await renderPart(<TimeFilter range={{}} onChange={onChange} />);
   const user = userEvent.setup();
   await user.click(screen.getByRole("button", { name: "Time: Any time" }));
-  await user.selectOptions(await screen.findByLabelText("Which time"), "Finished");
+  await user.selectOptions(await screen.findByLabelText("Time to filter by"), "Finished");
   await user.click(screen.getByRole("button", { name: "Last 24 hours" }));
   expect(onChange).toHaveBeenCalledWith({ time: "finished", last: "24h" });
 });
@@ -18,6 +18,6 @@ test("the button says what is narrowed, and the one beside it takes it off", asy
   const onChange = vi.fn();
   await renderPart(<TimeFilter range={{ time: "admitted", last: "7d" }} onChange={onChange} />);
   expect(screen.getByRole("button", { name: "Time: Admitted: Last 7 days" })).toBeDefined();
-  await userEvent.setup().click(screen.getByRole("button", { name: "Take off Admitted: Last 7 days" }));
+  await userEvent.setup().click(screen.getByRole("button", { name: "Remove Admitted: Last 7 days" }));
   expect(onChange).toHaveBeenCalledWith({});
 });

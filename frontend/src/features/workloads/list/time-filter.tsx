@@ -28,7 +28,7 @@ export function TimeFilter({ range: { time = "submitted", ...range }, onChange }
       }
     >
       <NativeSelect
-        label={t`Which time`}
+        label={t`Time to filter by`}
         size="xs"
         value={step}
         data={TIME_STEPS.map((value) => ({ value, label: stepWords()[value] }))}

@@ -25,9 +25,9 @@ test("columns are left out, added from fields, labels and annotations, and put b
   await user.click(await screen.findByRole("checkbox", { name: "Priority" }));
   await user.click(screen.getByRole("checkbox", { name: "Submitted by" }));
   await user.type(screen.getByLabelText("Key of the column"), "team{Enter}");
-  await user.selectOptions(screen.getByLabelText("Kind of column"), "Annotation");
+  await user.selectOptions(screen.getByLabelText("Column type"), "Annotation");
   await user.type(screen.getByLabelText("Key of the column"), "not a key{Enter}");
-  expect(screen.getByText("Not a key")).toBeTruthy();
+  expect(screen.getByText("Not a valid key")).toBeTruthy();
   await user.clear(screen.getByLabelText("Key of the column"));
   await user.type(screen.getByLabelText("Key of the column"), "example.com/cost{Enter}");
   const kept = { sort: "-priority", widths: "name~300" };
@@ -38,7 +38,7 @@ test("columns are left out, added from fields, labels and annotations, and put b
   });
   await user.click(screen.getByRole("button", { name: "Remove the column team" }));
   expect(shown().columns).toBe("submitted_by,annotation:example.com/cost");
-  await user.click(screen.getByRole("button", { name: "Back to the usual columns and widths" }));
+  await user.click(screen.getByRole("button", { name: "Reset columns and widths" }));
   expect(shown()).toEqual({ sort: "-priority" });
 });
 

@@ -39,7 +39,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   clusterQueueColumn({ hideBelow: 760, below: 2, width: "11%", sort: "cluster_queue" }),
   {
     id: "requests",
-    header: () => t`Asks for`,
+    header: () => t`Requests`,
     meta: { hideBelow: 1240, width: "19%" },
     cell: ({ row: { original } }) => {
       const lines = summarizeRequests(original.pod_sets);

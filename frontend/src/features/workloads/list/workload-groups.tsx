@@ -49,7 +49,7 @@ function columnsOf(by: WorkloadGroup): DataColumn<GroupRow>[] {
       }) => (
         <Meter
           total={total}
-          label={t`${formatShare(count, total)} of those that match`}
+          label={t`${formatShare(count, total)} of the matches`}
           segments={[{ value: count, color: "var(--kw-used)", label: formatShare(count, total) }]}
         />
       ),

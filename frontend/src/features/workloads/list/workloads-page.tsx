@@ -154,13 +154,13 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
                   ? t`loading`
                   : list.error === null
                     ? t`as of ${formatClock(list.dataUpdatedAt)}`
-                    : t`not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+                    : t`not updated since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
               </Text>
               <ActionIcon
                 size="sm"
                 variant="subtle"
                 color="gray"
-                aria-label={t`Read the list again`}
+                aria-label={t`Reload the list`}
                 onClick={() => void list.refetch()}
               >
                 <Icon name="refresh" size={13} />

@@ -57,7 +57,7 @@ export function Conditions({ conditions }: { conditions: Condition[] }) {
     <Panel title={t`Conditions`} flush>
       {conditions.length === 0 ? (
         <EmptyState icon="info" title={t`No conditions yet`}>
-          <Trans>The scheduler sets the first one when it looks at the workload.</Trans>
+          <Trans>The scheduler sets the first condition when it evaluates the workload.</Trans>
         </EmptyState>
       ) : (
         <WideTable>

@@ -23,7 +23,7 @@ export function GoneWorkload({ namespace, name }: WorkloadReference) {
         <EmptyState
           icon="workloads"
           title={
-            rows.length > 0 ? t`This workload was deleted` : t`There is no workload ${namespace}/${name}`
+            rows.length > 0 ? t`This workload was deleted` : t`Workload ${namespace}/${name} does not exist`
           }
           action={
             <TextLink to="/workloads" search={{ namespace }} fz="sm" mt="xs">

@@ -47,7 +47,7 @@ export function Lifecycle({ workload }: { workload: Workload }) {
             </Text>
             {lasts !== null && !over && (
               <Text fz="xs" c="var(--kw-muted)" className="kw-number">
-                {place === latest ? t`for ${formatAge(lasts)} now` : t`took ${formatDuration(lasts)}`}
+                {place === latest ? t`for ${formatAge(lasts)} so far` : t`took ${formatDuration(lasts)}`}
               </Text>
             )}
           </li>

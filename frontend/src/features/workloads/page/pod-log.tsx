@@ -77,7 +77,7 @@ function Lines({ workload, pod, container, onAgain }: LinesProps) {
       <div {...end} className={classes.log} role="log" aria-label={t`Log of ${pod}`}>
         {log.dropped > 0 && (
           <Text fz="xs">
-            <Trans>{log.dropped} earlier lines are left out.</Trans>
+            <Trans>{log.dropped} earlier lines are omitted.</Trans>
           </Text>
         )}
         <pre>{[...log.lines, ...(log.rest === "" ? [] : [log.rest])].join("\n")}</pre>
@@ -87,12 +87,12 @@ function Lines({ workload, pod, container, onAgain }: LinesProps) {
           {state instanceof Error
             ? state.message
             : state === "open"
-              ? t`Followed until it ends.`
+              ? t`Following until the log ends.`
               : t`No more lines.`}
         </Text>
         {state !== "open" && (
           <Button variant="default" size="xs" onClick={onAgain}>
-            <Trans>Read again</Trans>
+            <Trans>Reload</Trans>
           </Button>
         )}
       </Group>

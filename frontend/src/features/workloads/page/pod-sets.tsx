@@ -11,7 +11,7 @@ import { formatAmountShort, parseAmount } from "@/lib/quantity";
 
 export function PodSets({ podSets }: { podSets: PodSet[] }) {
   return (
-    <Panel title={t`Pod sets: asked and given`} flush>
+    <Panel title={t`Pod sets: requested and assigned`} flush>
       {podSets.length === 0 && <EmptyState icon="workloads" title={t`It has no pod sets`} />}
       {podSets.map((podSet) => (
         <PodSetTable key={podSet.name} podSet={podSet} />
@@ -47,10 +47,10 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
               <Trans>Resource</Trans>
             </Table.Th>
             <Table.Th ta="right">
-              <Trans>Each pod asks</Trans>
+              <Trans>Requests per pod</Trans>
             </Table.Th>
             <Table.Th>
-              <Trans>Flavor given</Trans>
+              <Trans>Assigned flavor</Trans>
             </Table.Th>
             <Table.Th ta="right">
               <Trans>Quota held</Trans>

@@ -53,7 +53,7 @@ export function Pods({ workload }: { workload: WorkloadDetail }) {
       </WideTable>
       {pods.data?.next != null && (
         <Text fz="sm" c="var(--kw-muted)" p="md">
-          <Trans>These are its first {pods.data.results.length} pods.</Trans>
+          <Trans>Only the first {pods.data.results.length} pods are shown.</Trans>
         </Text>
       )}
       {shown !== null && <PodLog workload={workload} pod={shown} onClose={() => setShown(null)} />}

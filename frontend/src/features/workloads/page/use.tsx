@@ -22,17 +22,15 @@ export function Use({ workload }: { workload: WorkloadDetail }) {
   const rows = latestUse(samples.data?.results ?? [], workload.devices);
   if (rows.length === 0) {
     return (
-      <Panel title={t`Used by its containers`}>
+      <Panel title={t`Use by its containers`}>
         <Text fz="sm" c="var(--kw-muted)">
-          {samples.error === null
-            ? t`No monitor has reported any of its containers lately.`
-            : samples.error.message}
+          {samples.error === null ? t`No monitor has reported its containers lately.` : samples.error.message}
         </Text>
       </Panel>
     );
   }
   return (
-    <Panel title={t`Used by its containers`} flush>
+    <Panel title={t`Use by its containers`} flush>
       <WideTable>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>

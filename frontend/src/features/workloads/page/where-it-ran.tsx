@@ -18,7 +18,7 @@ export function WhereItRan(reference: WorkloadReference) {
   if (placement === undefined || placement === null || placement.devices.length === 0) return null;
   return (
     <Panel
-      title={t`Where it ran last`}
+      title={t`Where it last ran`}
       aside={
         <Text fz="xs" c="var(--kw-muted)">
           <Trans>

@@ -72,7 +72,7 @@ export function WorkloadPage({ namespace, name, candidates }: WorkloadPageProps)
       />
       {workload.error !== null && (
         <Text c="var(--kw-over)" fz="sm" role="alert" mb="sm">
-          <Trans>Not renewed: {workload.error.message}</Trans>
+          <Trans>Not updated: {workload.error.message}</Trans>
         </Text>
       )}
       <StateOfWorkload workload={workload.data} candidates={candidates} />
@@ -80,7 +80,7 @@ export function WorkloadPage({ namespace, name, candidates }: WorkloadPageProps)
         <Box mb="md">
           <ErrorState
             title={t`The cluster refuses the decision`}
-            message={t`${workload.data.push_error} It is tried again until the cluster takes it.`}
+            message={t`${workload.data.push_error} The push is retried until the cluster accepts it.`}
           />
         </Box>
       )}

@@ -34,7 +34,7 @@ const nameColumn: DataColumn<Workload> = {
 
 const requestsColumn: DataColumn<Workload> = {
   id: "requests",
-  header: () => t`Asks for`,
+  header: () => t`Requests`,
   meta: { hideBelow: 1000, width: "24%", below: 2 },
   cell: ({ row: { original } }) => {
     const lines = summarizeRequests(original.pod_sets);
@@ -96,7 +96,7 @@ export function PendingInQueue({ queue }: { queue: string }) {
   const pending = useLive(({ data }) => data?.cluster_queues[queue]);
   return (
     <QueueTable
-      title={t`Waiting, in the order of service`}
+      title={t`Pending, in queue order`}
       aside={pending !== undefined && <PendingCounts queue={queue} pending={waiting(pending)} />}
       label={t`Workloads pending in ${queue}`}
       list={useInfiniteQuery(pendingInQueueQuery(useCluster(), queue))}
@@ -139,7 +139,7 @@ export function AdmittedInQueue({ queue }: { queue: string }) {
   const reserving = useLive(({ data }) => data?.cluster_queues[queue]?.reserving);
   return (
     <QueueTable
-      title={t`With quota, the newest first`}
+      title={t`With quota, newest first`}
       aside={
         <Text component="div" fz="sm" c="var(--kw-muted)" className={classes.counts} data-live>
           {reserving !== undefined && (

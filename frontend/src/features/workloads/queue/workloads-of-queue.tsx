@@ -20,7 +20,7 @@ export function WorkloadsOfQueue({ namespace, queue }: { namespace: string; queu
       title={t`Workloads`}
       aside={
         <TextLink to="/workloads" search={{ namespace, local_queue: queue }} fz="sm">
-          <Trans>Filter them</Trans>
+          <Trans>Filter these workloads</Trans>
         </TextLink>
       }
       label={t`Workloads of ${namespace}/${queue}`}
@@ -29,7 +29,7 @@ export function WorkloadsOfQueue({ namespace, queue }: { namespace: string; queu
       rowKey={(row) => row.uid}
       onOpen={({ name }) => void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })}
       height="440px"
-      empty={<EmptyState icon="workloads" title={t`No workloads were submitted to it`} />}
+      empty={<EmptyState icon="workloads" title={t`No workload was submitted to it`} />}
     />
   );
 }

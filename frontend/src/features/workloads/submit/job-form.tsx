@@ -13,13 +13,13 @@ interface FieldLook {
 
 const looks = (): FieldLook[] => [
   { field: "image", label: t`Image`, wide: true },
-  { field: "command", label: t`Command`, placeholder: t`that of the image`, wide: true },
+  { field: "command", label: t`Command`, placeholder: t`default of the image`, wide: true },
   { field: "replicas", label: t`Pods` },
   { field: "cpu", label: t`CPU cores`, placeholder: t`none` },
   { field: "memory", label: t({ message: "Memory", context: "of a node" }), placeholder: t`none` },
   { field: "gpus", label: t`GPUs`, placeholder: t`none` },
-  { field: "gpuMemory", label: t`Memory of each GPU (MiB)`, placeholder: t`all of it` },
-  { field: "gpuCores", label: t`Cores of each GPU (%)`, placeholder: t`as the plugin says` },
+  { field: "gpuMemory", label: t`Memory of each GPU (MiB)`, placeholder: t`all` },
+  { field: "gpuCores", label: t`Cores of each GPU (%)`, placeholder: t`default of the device plugin` },
 ];
 
 export interface JobFormProps {

@@ -22,6 +22,6 @@ test("it says whether it would start now, and why not", () => {
 test("it says what an hour costs in each flavor", () => {
   const costs = [{ pod_sets: ["main"], flavor: "a100", per_hour: 1.25, is_upper_bound: true }];
   expect(costWords({ ...workload("FitsNow", ""), costs }, "EUR")).toEqual([
-    "1.25 EUR an hour in a100, at most: a slice costs its share",
+    "at most 1.25 EUR per hour in a100: a slice costs its share",
   ]);
 });

@@ -8,7 +8,7 @@ type Outlook = PreviewedWorkload["explanation"]["state"];
 
 const sentences = (): Partial<Record<Outlook, { text: string; color: string }>> => ({
   FitsNow: { text: t`would start now`, color: "teal" },
-  Preempts: { text: t`would start once the workloads that it may preempt have stopped`, color: "yellow" },
+  Preempts: { text: t`would start once the workloads that it preempts have stopped`, color: "yellow" },
   CannotStart: { text: t`could never start`, color: "red" },
 });
 
@@ -23,8 +23,8 @@ export function outlookOf({ name, explanation }: PreviewedWorkload): { text: str
 export function costWords({ costs }: PreviewedWorkload, currency: string): string[] {
   return costs.map(({ flavor, per_hour, is_upper_bound }) =>
     is_upper_bound
-      ? t`${per_hour} ${currency} an hour in ${flavor}, at most: a slice costs its share`
-      : t`${per_hour} ${currency} an hour in ${flavor}`,
+      ? t`at most ${per_hour} ${currency} per hour in ${flavor}: a slice costs its share`
+      : t`${per_hour} ${currency} per hour in ${flavor}`,
   );
 }
 
@@ -37,11 +37,11 @@ export function PreviewResult({ preview }: { preview: Preview }) {
   return (
     <Alert
       color={result.warnings.length > 0 && color === "teal" ? "yellow" : color}
-      title={t`This would be accepted`}
+      title={t`The manifest would be accepted`}
     >
       {workloads.length === 0 && (
         <Text size="sm">
-          <Trans>It makes its workloads later.</Trans>
+          <Trans>The job creates its workloads later.</Trans>
         </Text>
       )}
       <List size="sm">

@@ -91,7 +91,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
           />
           <Select
             label={t`LocalQueue`}
-            placeholder={t`none that you may submit to`}
+            placeholder={t`no queue that you can submit to`}
             data={queues.map((queue, index) => ({
               value: String(index),
               label: `${queue.namespace}/${queue.name}`,
@@ -112,7 +112,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
           </Grid.Col>
           <Grid.Col span={{ base: 12, md: 7 }}>
             <ManifestText
-              description={t`YAML or JSON, one or more documents. The form and the text change each other.`}
+              description={t`YAML or JSON, one or more documents. Form and text stay in sync.`}
               text={manifest}
               onText={edit}
             />
@@ -120,7 +120,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
         </Grid>
         {error !== null && (
           <ErrorState
-            title={t`Nothing was stored`}
+            title={t`Nothing was created`}
             message={error.message}
             details={faultLines(error instanceof ApiError ? error.errors : [])}
           />

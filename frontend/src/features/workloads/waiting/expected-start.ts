@@ -15,11 +15,11 @@ function roughly(seconds: number): string {
 }
 
 function window(seconds: number): string {
-  if (seconds >= HOUR) return t`at the pace of the last hour`;
+  if (seconds >= HOUR) return t`at the rate of the last hour`;
   const minutes = Math.max(1, Math.round(seconds / 60));
   return plural(minutes, {
-    one: "at the pace of the last minute",
-    other: "at the pace of the last # minutes",
+    one: "at the rate of the last minute",
+    other: "at the rate of the last # minutes",
   });
 }
 
@@ -30,13 +30,13 @@ export function overtakenWords({
   if (others === null || others === 0) return "";
   if (over >= HOUR) {
     return plural(others, {
-      one: "# workload that was queued later passed it in the last hour",
-      other: "# workloads that were queued later passed it in the last hour",
+      one: "# workload that was queued later overtook it in the last hour",
+      other: "# workloads that were queued later overtook it in the last hour",
     });
   }
   return plural(others, {
-    one: "# workload that was queued later has passed it",
-    other: "# workloads that were queued later have passed it",
+    one: "# workload that was queued later has overtaken it",
+    other: "# workloads that were queued later have overtaken it",
   });
 }
 
@@ -46,21 +46,21 @@ export function expectedWords({
 }: Pick<ExplainedWorkload, "expected_start">): string {
   const { seconds, reason, admitted, ahead, window_seconds: over } = expected;
   if (seconds !== null) {
-    if (admitted === null) return t`It is expected to start with one of the next cycles.`;
+    if (admitted === null) return t`It is expected to start in one of the next cycles.`;
     const position = ahead + 1;
-    return t`Estimated start: ${roughly(seconds)}, ${window(over)} (${admitted} admitted from its ClusterQueue, number ${position} in it).`;
+    return t`Estimated start: ${roughly(seconds)}, ${window(over)} (${admitted} workloads admitted from its ClusterQueue, where it is number ${position}).`;
   }
   switch (reason) {
     case "NothingAdmitted":
-      return t`No start can be estimated: nothing was admitted from its ClusterQueue lately.`;
+      return t`No start can be estimated: its ClusterQueue admitted no workload lately.`;
     case "DecidedElsewhere":
       return t`No start can be estimated: another scheduler decides in this cluster.`;
     case "NoPlace":
       return t`No start can be estimated: it waits for room on nodes.`;
     case "Overtaken":
-      return t`No start can be estimated: workloads that were queued later pass it.`;
+      return t`No start can be estimated: workloads that were queued later overtake it.`;
     case "NotQueued":
-      return t`No start can be estimated: it is in no queue that admits.`;
+      return t`No start can be estimated: its queue does not admit workloads.`;
     default:
       return "";
   }

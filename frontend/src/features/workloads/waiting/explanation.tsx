@@ -19,17 +19,17 @@ import { isOfNodes } from "./state-sentence";
 const verdicts = (): Record<FlavorVerdict["rule"], { label: string; color: string }> => ({
   None: { label: t`Fits`, color: "teal" },
   Quota: { label: t`Lacks quota`, color: "yellow" },
-  MaximumQuota: { label: t`Above its maximum`, color: "red" },
+  MaximumQuota: { label: t`Exceeds the maximum`, color: "red" },
   FlavorMatch: { label: t`Does not match`, color: "gray" },
-  TopologyFlavor: { label: t`Needs one topology`, color: "gray" },
-  CoveredResources: { label: t`Not covered`, color: "red" },
-  Topology: { label: t`No room in its topology`, color: "yellow" },
+  TopologyFlavor: { label: t`Must use one topology`, color: "gray" },
+  CoveredResources: { label: t`No quota defined`, color: "red" },
+  Topology: { label: t`No room in the topology`, color: "yellow" },
   Devices: { label: t`No devices`, color: "yellow" },
   Nodes: { label: t`No node has room`, color: "yellow" },
   NamespaceQuota: { label: t`ResourceQuota exceeded`, color: "yellow" },
   Queueing: { label: t`Not queued`, color: "gray" },
   Validation: { label: t`Refused`, color: "red" },
-  QueueOrder: { label: t`Waits its turn`, color: "yellow" },
+  QueueOrder: { label: t`Waits for its turn`, color: "yellow" },
 });
 
 export interface ExplanationTablesProps {
@@ -97,7 +97,7 @@ function FlavorTable({ flavors, folded }: { flavors: FlavorVerdict[]; folded: bo
       aside={
         folded && (
           <Button size="compact-xs" variant="subtle" onClick={toggle} aria-expanded={opened}>
-            {opened ? <Trans>Hide</Trans> : <Trans>Not the cause: show</Trans>}
+            {opened ? <Trans>Hide</Trans> : <Trans>Not the cause (show)</Trans>}
           </Button>
         )
       }
@@ -117,13 +117,13 @@ function FlavorRowsTable({ flavors, withPodSets }: { flavors: FlavorVerdict[]; w
             <Trans>Flavor and resource</Trans>
           </Table.Th>
           <Table.Th ta="right">
-            <Trans>Asked</Trans>
+            <Trans>Requested</Trans>
           </Table.Th>
           <Table.Th ta="right">
             <Trans>Free</Trans>
           </Table.Th>
           <Table.Th ta="right">
-            <Trans>Lacking</Trans>
+            <Trans>Missing</Trans>
           </Table.Th>
           <Table.Th ta="right" title={t`Used of the ClusterQueue's own quota`}>
             <Trans>Used / quota</Trans>
@@ -311,8 +311,8 @@ function Order({ explanation }: { explanation: Explanation }) {
           Number {formatCount(position)} of {formatCount(waiting)} in its queue.
         </Trans>{" "}
         {strict
-          ? t`StrictFIFO: the workloads ahead start first.`
-          : t`BestEffortFIFO: it starts first if it fits and the others do not.`}
+          ? t`StrictFIFO: the workloads ahead of it start first.`
+          : t`BestEffortFIFO: it can start before workloads ahead of it that do not fit.`}
       </Text>
       <OtherWorkloads others={[...ahead, ...contenders]} />
       {more > 0 && (

@@ -20,12 +20,12 @@ export function Moves(reference: WorkloadReference) {
         onClick={() => (asked ? void plan.refetch() : setAsked(true))}
         loading={plan.isFetching}
       >
-        <Trans>Would moving others let it in?</Trans>
+        <Trans>Could it start if other pods moved?</Trans>
       </Button>
       {plan.isLoading && <Loader size="xs" ml="sm" />}
       {plan.error !== null && (
         <Text fz="sm" mt={6} role="alert">
-          <Trans>Not known now: {plan.error.message}</Trans>
+          <Trans>Unknown at the moment: {plan.error.message}</Trans>
         </Text>
       )}
       {plan.data !== undefined && <Plan plan={plan.data} />}

@@ -92,7 +92,7 @@ describe("the sentence", () => {
   it("tells one that can never start from one that waits", () => {
     const flavors = [verdict("a", "MaximumQuota", need("cpu", 99_000, 4000, 4000))];
     expect(waitingSentence(explanation({ state: "CannotStart", rule: "MaximumQuota", flavors }))).toBe(
-      "It cannot start: it asks for 99 cpu, and its queue can have at most 4 in flavor a.",
+      "It cannot start: it requests 99 cpu, and its queue can have at most 4 in flavor a.",
     );
     expect(waitingSentence(explanation({ state: "CannotStart", rule: "FlavorMatch" }))).toBe(
       "It cannot start. What the scheduler said.",

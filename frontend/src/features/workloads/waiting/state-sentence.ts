@@ -36,7 +36,7 @@ function cannotStart({ flavors, message }: Explanation): string {
     .find(({ asked, maximum }) => asked > maximum);
   if (beyond === undefined) return t`It cannot start. ${message}`;
   const { resource, asked, maximum, flavor } = beyond;
-  return t`It cannot start: it asks for ${amountOf(resource, asked)}, and its queue can have at most ${formatAmountShort(resource, maximum)} in flavor ${flavor}.`;
+  return t`It cannot start: it requests ${amountOf(resource, asked)}, and its queue can have at most ${formatAmountShort(resource, maximum)} in flavor ${flavor}.`;
 }
 
 /** Whether nodes or their devices refuse it, and not its quota. */
@@ -128,8 +128,8 @@ export function stateSentence(
   if (status === "Admitted") {
     const held = heldWords(devices);
     return state === "Running"
-      ? t`It runs and holds ${held}.`
-      : t`It starts: it holds ${held}, and not all of its pods are ready.`;
+      ? t`It is running and holds ${held}.`
+      : t`It is starting: it holds ${held}, and some of its pods are not ready.`;
   }
   if (state === "OnHold") return t`It is on hold: it is not scheduled until it is released.`;
   if (state === "Failed") return workload.message || t`It failed.`;
