@@ -2,7 +2,8 @@
 
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "input"}`. OUTPUT gets a list of `{"name", "result"}`.
 The shapes are those of the recordings in `tests/conformance/others`. The answers come from `scheduling/policies`, which
-decides the same way where a queue or a cohort asks for it (docs/scheduling.md).
+decides the same way where a queue or a cohort asks for it (docs/scheduling.md), and for Volcano's
+Jobs from `clusters/jobs/volcano`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.recorded_scenarios import read_scenarios
-from kueueweb.policies import kai, slurm, volcano
+from kueueweb.policies import kai, slurm, volcano, volcano_jobs
 
 Answer = Callable[[Mapping[str, Any]], Any]
 
@@ -27,6 +28,9 @@ FAMILIES: Final[dict[str, Answer]] = {
     "slurm-priority": slurm.priority_of,
     "volcano-capacity-flat": volcano.capacity_of,
     "volcano-capacity-tree": volcano.capacity_tree_of,
+    "volcano-job-dependson": volcano_jobs.life_of,
+    "volcano-job-lifecycle": volcano_jobs.life_of,
+    "volcano-job-podset": volcano_jobs.pods_of,
     "volcano-proportion": volcano.proportion_of,
 }
 _MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
