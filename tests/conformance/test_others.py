@@ -20,6 +20,7 @@ COMPARED: dict[str, tuple[str, ...]] = {
     "volcano-capacity-flat": ("queues", "queueOrder"),
     "volcano-capacity-tree": ("queues", "queueOrder"),
     "volcano-proportion": ("queues", "queueOrder"),
+    "yunikorn-allocate": ("headroomBefore", "userBefore", "rejected"),
 }
 """The parts of an answer that are compared; all of it where a family is not listed."""
 
@@ -54,6 +55,8 @@ def same(want: Any, got: Any) -> bool:
 
 def compared(family: str, answer: Any) -> Any:
     parts = COMPARED.get(family)
+    if family == "yunikorn-allocate":  # a state for each wave of applications
+        return [{part: wave.get(part) for part in COMPARED[family]} for wave in answer["waves"]]
     return answer if parts is None else {part: answer.get(part) for part in parts}
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.recorded_scenarios import read_scenarios
-from kueueweb.policies import kai, slurm, volcano, volcano_jobs
+from kueueweb.policies import kai, slurm, volcano, volcano_jobs, yunikorn
 
 Answer = Callable[[Mapping[str, Any]], Any]
 
@@ -32,6 +32,7 @@ FAMILIES: Final[dict[str, Answer]] = {
     "volcano-job-lifecycle": volcano_jobs.life_of,
     "volcano-job-podset": volcano_jobs.pods_of,
     "volcano-proportion": volcano.proportion_of,
+    "yunikorn-allocate": yunikorn.headroom_of,
 }
 _MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
 

@@ -1,0 +1,121 @@
+"""Headroom: how much more may be asked for in a queue, and by a user in it, as YuniKorn computes it.
+
+A path is a leaf queue and its parents, up to the root. A maximum limits the resources that it names, and no others.
+Limits of users and groups stand on any queue of the path and count what the user, or the group, holds below that queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+ANYONE: Final = "*"
+"""The name of a limit for each user, or of one for all groups together, without an entry of their own."""
+
+Amounts = Mapping[str, float]
+"""Resource -> amount, in any unit that all amounts share."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserLimit:
+    """A limit of some users and groups on a queue; `applications` 0: any number."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    applications: int = 0
+    resources: Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The resources that a user or a group holds below a queue, and how many of its applications run there."""
+
+    resources: Amounts = field(default_factory=dict)
+    applications: int = 0
+
+
+NOTHING: Final = Holding()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLevel:
+    """A queue of a path.
+
+    * maximum, allocated: by resource.
+    * limits: of users and groups, in their order. users, groups: what each of them holds here.
+    """
+
+    name: str
+    maximum: Amounts = field(default_factory=dict)
+    allocated: Amounts = field(default_factory=dict)
+    limits: tuple[UserLimit, ...] = ()
+    users: Mapping[str, Holding] = field(default_factory=dict)
+    groups: Mapping[str, Holding] = field(default_factory=dict)
+
+
+Path = Sequence[QueueLevel]
+"""A leaf queue first, the root last."""
+
+
+def queue_headroom(path: Path) -> dict[str, float]:
+    """Return what is left of each resource that some queue of the path limits: the least of all of them."""
+    return _least(_left(level.maximum, level.allocated) for level in path)
+
+
+def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str, float] | None:
+    """Return what is left for a user of each resource that is limited for the user or the group; None: no limit."""
+    group = group_of(path, groups)
+    limited = [
+        _left(limit.resources, holding.resources)
+        for level in path
+        for limit, holding in _limits_at(level, user, group)
+        if limit.resources
+    ]
+    return _least(limited) if limited else None
+
+
+def user_may_start(path: Path, user: str, group: str) -> bool:
+    """Return whether the limits of the user and of the group let one more application run."""
+    return not any(
+        limit.applications and holding.applications >= limit.applications
+        for level in path
+        for limit, holding in _limits_at(level, user, group)
+    )
+
+
+def group_of(path: Path, groups: Sequence[str]) -> str:
+    """Return the one group of a user that limits count: the first that the leaf has a limit for, else the limit of the
+    leaf for all groups, else the same one queue higher; "" where there is none."""
+    for level in path:
+        named = [name for limit in level.limits for name in limit.groups]
+        found = next((group for group in groups if group in named), ANYONE if ANYONE in named and groups else "")
+        if found:
+            return found
+    return ""
+
+
+def _limits_at(level: QueueLevel, user: str, group: str) -> Iterable[tuple[UserLimit, Holding]]:
+    """Yield the limit of the user on a queue and that of the group, each with what they hold there."""
+    own = _entry(level, user, users=True) or _entry(level, ANYONE, users=True)
+    if own is not None:
+        yield own, level.users.get(user, NOTHING)
+    shared = _entry(level, group, users=False) if group else None
+    if shared is not None:
+        yield shared, level.groups.get(group, NOTHING)
+
+
+def _entry(level: QueueLevel, name: str, *, users: bool) -> UserLimit | None:
+    return next((limit for limit in level.limits if name in (limit.users if users else limit.groups)), None)
+
+
+def _left(maximum: Amounts, held: Amounts) -> dict[str, float]:
+    return {resource: amount - held.get(resource, 0) for resource, amount in maximum.items()}
+
+
+def _least(all_left: Iterable[Amounts]) -> dict[str, float]:
+    least: dict[str, float] = {}
+    for left in all_left:
+        for resource, amount in left.items():
+            least[resource] = min(least.get(resource, amount), amount)
+    return least
