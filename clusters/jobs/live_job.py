@@ -7,7 +7,7 @@ their rows, and the push writes into the cluster what it wrote of the job.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from accounts.services.object_status import server_metadata
@@ -82,6 +82,10 @@ class Changes:
     job: JsonObject | None = None
     waits: bool = False
     failure: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return any(getattr(self, each.name) for each in fields(self))
 
 
 class LiveJob(ManagedJob):

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
+from zlib import crc32
 
-from django.db import DataError, transaction
+from django.db import DataError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -24,13 +25,20 @@ from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import annotations_of, controller_of, is_being_deleted, name_of
+from clusters.jobs.framework.manifest import (
+    annotations_of,
+    controller_of,
+    copied,
+    is_being_deleted,
+    name_of,
+    uid_of,
+)
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import Changes, changed_spec, look_at
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
 from clusters.jobs.whole_objects import difference
-from clusters.sync.jobs import JobSync, key_of
+from clusters.sync.jobs import JobSync, key_of, keys_of
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
@@ -54,6 +62,16 @@ _MAX_ROUNDS: Final = 5
 _FIRST_WAIT_SECONDS: Final = 1.0
 _MAX_WAIT_SECONDS: Final = 60.0
 _SIZES: Final = ("count", "minCount")
+_LISTS: Final = 10
+"""With each list, one unchanged job of so many is looked at: an object that it refers to may have changed."""
+_ROWS: Final = """
+    SELECT job.uid::text, concat_ws(' ', job.xmin, string_agg(concat_ws(' ', workload.id, workload.xmin, (
+        SELECT string_agg(concat_ws(' ', id, xmin), ' ' ORDER BY id) FROM queues_podset WHERE workload_id = workload.id
+    )), ' ' ORDER BY workload.id))
+    FROM queues_job AS job LEFT JOIN queues_workload AS workload ON workload.job_id = job.id
+    WHERE job.cluster_id = %s AND job.uid = ANY(%s::uuid[])
+    GROUP BY job.id
+"""
 _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
 
@@ -64,6 +82,16 @@ class _Waiting:
 
     job: JsonObject
     due: float
+
+
+@dataclass(slots=True)
+class _Pass:
+    """The last pass over a job: the version of the job, that of its rows if the pass changed nothing, and how many
+    lists may pass by before the job is looked at although it has not changed."""
+
+    version: str
+    rows: str | None
+    lists_left: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +138,12 @@ class SuspendableJobSync(JobSync):
         self._waited: dict[str, float] = {}
         """uid -> time at which the object was last waited for."""
         self._seconds = 0.0
+        self._passes: dict[str, _Pass] = {}
+        """The last passes over jobs, by uid."""
+        self._rows_before: dict[str, str] = {}
+        """Versions of the rows of jobs, by the jobs' uids, from before the rows were read."""
+        self._failed: set[str] = set()
+        self._configured: object = None
 
     def tick(self, now: float) -> None:
         """Looks again at jobs that wait for a workload to come or to go."""
@@ -121,13 +155,61 @@ class SuspendableJobSync(JobSync):
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         self._seconds = (self._now or timezone.now()).timestamp()
-        known = self._settle(jobs)
+        known = self._settle(self._unsettled(jobs))
         if any(self._kind.is_suspended(look.job) and any(map(_waits_for_the_job, look.workloads)) for look in known):
             request_push(self._cluster.name)
+
+    def _unsettled(self, jobs: Sequence[JsonObject]) -> list[JsonObject]:
+        """The jobs without those where neither object nor rows have changed since a pass that changed nothing."""
+        if self._cluster.configuration != self._configured:
+            self._configured = copied(self._cluster.configuration)
+            self._passes.clear()
+        self._rows_before = self._row_versions([job for job in jobs if self._is_repeated(job)])
+        left: list[JsonObject] = []
+        for job in jobs:
+            uid = uid_of(job)
+            last = self._passes.get(uid)
+            if last is not None and last.lists_left and last.rows and last.rows == self._rows_before.get(uid):
+                last.lists_left -= 1
+                continue
+            self._passes[uid] = _Pass(_version_of(job), None, 0)
+            left.append(job)
+        return left
+
+    def _is_repeated(self, job: JsonObject) -> bool:
+        last = self._passes.get(uid_of(job))
+        return last is not None and last.version == _version_of(job) != ""
+
+    def _row_versions(self, jobs: Sequence[JsonObject]) -> dict[str, str]:
+        """Versions of the rows of these jobs and of their workloads, by the jobs' uids: each write changes them."""
+        if not jobs:
+            return {}
+        uids = {job["metadata"]["uid"]: {uid for _, _, uid in keys_of(job)} for job in jobs}
+        with connection.cursor() as cursor:
+            cursor.execute(_ROWS, [self._cluster.pk, list(set().union(*uids.values()))])
+            found: dict[str, str] = dict(cursor.fetchall())
+        return {uid: " ".join(found[each] for each in sorted(names & found.keys())) for uid, names in uids.items()}
+
+    def _note_settled(self, look: Look) -> None:
+        """The pass has changed nothing, and would not if it was repeated over the same object and the same rows."""
+        uid = uid_of(look.job)
+        last = self._passes.get(uid)
+        if look.is_part or look.row is None or last is None or self._prebuilt_names(look.job):
+            return
+        if uid not in self._failed and last.version == _version_of(look.job):
+            last.rows = self._rows_before.get(uid)
+            last.lists_left = crc32(uid.encode()) % _LISTS + 1
+
+    def _find_missing(self, present: Iterable[JsonObject]) -> None:
+        present = list(present)
+        there = {uid_of(job) for job in present}
+        self._passes = {uid: last for uid, last in self._passes.items() if uid in there}
+        super()._find_missing(present)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         for job in jobs:
             self._forget(job)
+            self._passes.pop(uid_of(job), None)
         super()._lose(jobs)
 
     def _forget(self, job: JsonObject) -> None:
@@ -227,7 +309,12 @@ class SuspendableJobSync(JobSync):
         context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         news = _News()
         again: list[JsonObject] = []
+        self._failed.clear()
         passed = [(look, changes) for look in looks if (changes := self._pass(look, context)) is not None]
+        changing = {id(look) for look, changes in passed if changes}
+        for look in looks:
+            if id(look) not in changing:
+                self._note_settled(look)
         made = self._make_together(passed)
         for look, changes in passed:
             if look.is_part:
@@ -304,6 +391,7 @@ class SuspendableJobSync(JobSync):
             self._wait(job)
         except (ManifestErrors, DataError) as errors:
             self._refuse(job["metadata"]["uid"], key_of(job), errors)
+        self._failed.add(uid_of(job))
         return None
 
     def _wait(self, job: JsonObject) -> None:
@@ -464,6 +552,10 @@ class SuspendableJobSync(JobSync):
 
     def _moment(self) -> datetime:
         return self._now or timezone.now()
+
+
+def _version_of(job: JsonObject) -> str:
+    return str(job["metadata"].get("resourceVersion") or "")
 
 
 def _is_plain_creation(look: Look, changes: Changes) -> bool:
