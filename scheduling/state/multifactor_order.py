@@ -45,15 +45,19 @@ class MultifactorOrder:
         self._trees: dict[str, _Tree] = {}
         self._ordered: set[str] = set()
         """The ClusterQueues that are ordered by it now."""
+        self._weighed: set[str] | None = None
+        """The ClusterQueues that have weights; None: to be found again."""
 
     def forget(self) -> None:
         """Calculate anew before the next cycle: quotas, weights or the tree changed, or a batch was undone."""
-        self._calculated_at = None
+        self._calculated_at = self._weighed = None
 
     def refresh(self) -> None:
         """Order the queues anew, if the last calculation is from another period."""
         queues = self._state.cluster_queues
-        wanted = {name for name, cq in queues.items() if cq.weights is not None}
+        if self._weighed is None:
+            self._weighed = {name for name, cq in queues.items() if cq.weights is not None}
+        wanted = self._weighed
         period = self._state.now // PERIOD_SECONDS * PERIOD_SECONDS
         if period == self._calculated_at or not (wanted or self._ordered):
             return
