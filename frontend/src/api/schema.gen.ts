@@ -4285,6 +4285,7 @@ export interface components {
          *     * `devices_idle` - devices_idle
          *     * `devices_unmeasured` - devices_unmeasured
          *     * `devices_stranded` - devices_stranded
+         *     * `devices_demanded` - devices_demanded
          *     * `memory_mib` - memory_mib
          *     * `memory_held_mib` - memory_held_mib
          *     * `memory_used_mib` - memory_used_mib
@@ -4293,7 +4294,7 @@ export interface components {
          *     * `cores_used_percent` - cores_used_percent
          * @enum {string}
          */
-        MetricEnum: "pending" | "pending_peak" | "held" | "reserving" | "admitted" | "share" | "pending_by_reason" | "started" | "ended" | "preempted" | "evicted" | "wait_p50" | "wait_p90" | "nominal" | "ceiling" | "used" | "used_peak" | "borrowed" | "lent" | "devices" | "devices_held" | "devices_idle" | "devices_unmeasured" | "devices_stranded" | "memory_mib" | "memory_held_mib" | "memory_used_mib" | "cores_percent" | "cores_held_percent" | "cores_used_percent";
+        MetricEnum: "pending" | "pending_peak" | "held" | "reserving" | "admitted" | "share" | "pending_by_reason" | "started" | "ended" | "preempted" | "evicted" | "wait_p50" | "wait_p90" | "nominal" | "ceiling" | "used" | "used_peak" | "borrowed" | "lent" | "devices" | "devices_held" | "devices_idle" | "devices_unmeasured" | "devices_stranded" | "devices_demanded" | "memory_mib" | "memory_held_mib" | "memory_used_mib" | "cores_percent" | "cores_held_percent" | "cores_used_percent";
         /** @description A MIG instance and the memory slices of the device that it takes. */
         MigInstance: {
             profile: string;
@@ -11684,7 +11685,7 @@ export interface operations {
                 cluster?: string;
                 /** @description Quota and devices of this flavor only. */
                 flavor?: string;
-                metric: ("admitted" | "borrowed" | "ceiling" | "cores_held_percent" | "cores_percent" | "cores_used_percent" | "devices" | "devices_held" | "devices_idle" | "devices_stranded" | "devices_unmeasured" | "ended" | "evicted" | "held" | "lent" | "memory_held_mib" | "memory_mib" | "memory_used_mib" | "nominal" | "pending" | "pending_by_reason" | "pending_peak" | "preempted" | "reserving" | "share" | "started" | "used" | "used_peak" | "wait_p50" | "wait_p90")[];
+                metric: ("admitted" | "borrowed" | "ceiling" | "cores_held_percent" | "cores_percent" | "cores_used_percent" | "devices" | "devices_demanded" | "devices_held" | "devices_idle" | "devices_stranded" | "devices_unmeasured" | "ended" | "evicted" | "held" | "lent" | "memory_held_mib" | "memory_mib" | "memory_used_mib" | "nominal" | "pending" | "pending_by_reason" | "pending_peak" | "preempted" | "reserving" | "share" | "started" | "used" | "used_peak" | "wait_p50" | "wait_p90")[];
                 /** @description Of which queue and so on; without it, of all. */
                 name?: string[];
                 /** @description Quota of this resource only. */
