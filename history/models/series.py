@@ -136,10 +136,11 @@ class DeviceSample(Sample):
     memory_used_mib = models.FloatField(null=True)
     cores_held_percent = models.FloatField()
     cores_used_percent = models.FloatField(null=True)
-    devices = models.FloatField(null=True, help_text="That there are; of the cluster only, as the next three.")
+    devices = models.FloatField(null=True, help_text="That there are; of the cluster only, as the next four.")
     devices_stranded = models.FloatField(
         null=True, help_text="What nobody can take: the free memory of devices without free cores, and the reverse."
     )
+    devices_demanded = models.FloatField(null=True, help_text="Held, or asked for by a waiting workload.")
     memory_mib = models.FloatField(null=True)
     cores_percent = models.FloatField(null=True)
 

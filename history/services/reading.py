@@ -22,8 +22,8 @@ MAX_SERIES: Final = 300
 WORKLOAD_METRICS: Final = ("pending", "pending_peak", "held", "reserving", "admitted", "share")
 QUOTA_METRICS: Final = ("nominal", "ceiling", "used", "used_peak", "borrowed", "lent")
 DEVICE_METRICS: Final = (
-    "devices", "devices_held", "devices_idle", "devices_unmeasured", "devices_stranded", "memory_mib",
-    "memory_held_mib", "memory_used_mib", "cores_percent", "cores_held_percent", "cores_used_percent",
+    "devices", "devices_held", "devices_idle", "devices_unmeasured", "devices_stranded", "devices_demanded",
+    "memory_mib", "memory_held_mib", "memory_used_mib", "cores_percent", "cores_held_percent", "cores_used_percent",
 )  # fmt: skip
 EVENT_METRICS: Final = ("started", "ended", "preempted", "evicted")
 WAIT_METRICS: Final = {"wait_p50": 0.5, "wait_p90": 0.9}

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from django.db import connection
 
+from accounts.models import Cluster
 from accounts.roll_up import Resolution
 from history.models import Scope
+from history.services.sampling.demand import devices_waited_for
 from history.services.sampling.gathered import Devices, Gathered, Places, SubjectKey
 
 IDLE_BELOW_PERCENT: Final = 1.0
@@ -65,10 +67,10 @@ _CAPACITY: Final = """
 """
 
 
-def gather_devices(cluster_id: int, now: datetime, places: Places, found: Gathered) -> None:
-    """Slices of ours and of others, by scope and flavor, and what there is in the cluster."""
+def gather_devices(cluster: Cluster, now: datetime, places: Places, found: Gathered) -> None:
+    """Slices of ours and of others, by scope and flavor; of the cluster, its devices and the demand for them."""
     asked: dict[str, Any] = {
-        "cluster_id": cluster_id,
+        "cluster_id": cluster.pk,
         "raw": int(Resolution.RAW),
         "fresh": now - _FRESH,
         "idle_below": IDLE_BELOW_PERCENT,
@@ -85,6 +87,8 @@ def gather_devices(cluster_id: int, now: datetime, places: Places, found: Gather
         for namespace, local_queue, cluster_queue, user, flavor, *amounts in cursor.fetchall():
             for scope, name in _scopes(places, namespace, local_queue, cluster_queue, user):
                 _add(found.devices[SubjectKey(scope, name, flavor=flavor)], amounts)
+    held = sum(row.devices_held for key, row in found.devices.items() if key.scope is Scope.CLUSTER)
+    whole.devices_demanded = held + devices_waited_for(cluster, whole.memory_mib / devices)
 
 
 def _scopes(

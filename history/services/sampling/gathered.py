@@ -56,6 +56,7 @@ class Devices:
     cores_used_percent: float | None = None
     devices: float | None = None
     devices_stranded: float | None = None
+    devices_demanded: float | None = None
     memory_mib: float | None = None
     cores_percent: float | None = None
 

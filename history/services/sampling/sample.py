@@ -42,7 +42,7 @@ def sample(cluster: Cluster, now: datetime) -> bool:
         take_turn()
         gather_workloads(cluster.pk, places, found)
         gather_quota(cluster.pk, places, found)
-        gather_devices(cluster.pk, now, places, found)
+        gather_devices(cluster, now, places, found)
         gather_events(cluster, _since(cluster.pk, now), places, found)
         _store(cluster.pk, found, start_of(now, Resolution.RAW))
     return True

@@ -179,3 +179,27 @@ def test_slices_count_by_their_larger_share_and_unmeasured_devices_are_not_idle(
     full = [device for device in Device.objects.all() if device.used_memory_mib == device.memory_mib]
     assert whole.devices_stranded == sum(1 - device.used_cores_percent / 100 for device in full)
     assert DeviceSample.objects.filter(resolution=Resolution.RAW).count() == 6
+
+
+def test_demand_is_what_is_held_and_what_waiting_workloads_ask_for(now: datetime) -> None:
+    """One of two devices is held; 3 pods wait for half a device each, one pod for two; one on hold is left out."""
+    cluster = make_cluster()
+    make_cluster_queue(
+        cluster,
+        quotas={"gpu": {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 10**6, "nvidia.com/gpucores": 800}},
+    )
+    make_node(cluster, "n1", [{}, {}])
+    make_workload(cluster, "runs", {"nvidia.com/gpu": "1", "nvidia.com/gpucores": "100"}, priority=10)
+    engine_at(cluster, now)
+    asked = {
+        "halves": {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 8_000, "nvidia.com/gpucores": 25},
+        "whole": {"nvidia.com/gpu": 2},
+        "held": {"nvidia.com/gpu": 2},
+    }
+    for name, requests in asked.items():
+        waiting = make_workload(cluster, name, GPU, count=3 if name == "halves" else 1, active=name != "held")
+        waiting.pod_sets.update(requests=requests)
+    assert sample(cluster, now)
+    whole = DeviceSample.objects.get(subject__scope="cluster", subject__flavor="")
+    held = DeviceSample.objects.get(subject__scope="cluster", subject__flavor="gpu").devices_held
+    assert (held, whole.devices_demanded) == (1, 1 + 3 * 0.5 + 2)
