@@ -1,7 +1,7 @@
 /** What the cells of a report mean, for people. */
 import { t } from "@lingui/core/macro";
 import type { Report, ReportColumn } from "@/api/reports";
-import { numbers } from "@/lib/language";
+import { byName, numbers } from "@/lib/language";
 import { formatCount } from "@/lib/quantity";
 import { formatDuration, formatTimestamp } from "@/lib/time";
 
@@ -42,3 +42,37 @@ export function barsOf(report: Report, column: string): Bar[] {
     .toSorted((a, b) => b.value - a.value)
     .slice(0, MOST_BARS);
 }
+
+/** The resources that a report tells apart, GPUs first; none where it has no such column. */
+export function resourcesOf({ columns, rows }: Pick<Report, "columns" | "rows">): string[] {
+  const place = columns.findIndex(({ name }) => name === RESOURCE);
+  if (place < 0) return [];
+  const names = [...new Set(rows.map((row) => String(row[place])))];
+  return names.toSorted((a, b) => Number(b === DEVICE) - Number(a === DEVICE) || byName(a, b));
+}
+
+/** The rows of one resource, the largest first: hours of different units cannot be compared. */
+export function ofResource(report: Report, resource: string): Report {
+  const place = report.columns.findIndex(({ name }) => name === RESOURCE);
+  const hours = report.columns.findIndex(({ name }) => name === "hours");
+  const without = <Cell>(cells: readonly Cell[]) => cells.filter((_, index) => index !== place);
+  const rows = report.rows.filter((row) => row[place] === resource);
+  const size = (row: readonly unknown[]) => Number(row[hours] ?? 0);
+  return {
+    ...report,
+    columns: without(report.columns),
+    rows: rows.toSorted((a, b) => size(b) - size(a)).map(without),
+  };
+}
+
+/** "GPU-hours", "Core-hours": what an hour of the resource is called. */
+export function hoursOf(resource: string): string {
+  if (resource === DEVICE) return t`GPU-hours`;
+  if (resource === "cpu") return t`Core-hours`;
+  return IN_GIB.test(resource) ? t`GiB-hours of ${resource}` : t`Hours of ${resource}`;
+}
+
+const RESOURCE = "resource";
+const DEVICE = "device";
+/** What the server counts in GiB. */
+const IN_GIB = /^(memory|ephemeral-storage|storage|hugepages-.*)$/;

@@ -30,7 +30,7 @@ import { TimePicker } from "@/components/time/time-picker";
 import { REPORT_KINDS, REPORT_RANGE, REPORT_RANGES, type ReportFilters } from "@/lib/url/report-filters";
 import { boundedRange, parseTimeRange, withoutTime } from "@/lib/url/time-range";
 import { BarPicture } from "./bar-picture";
-import { barsOf, formatCell, isNumeric } from "./cells";
+import { barsOf, formatCell, hoursOf, isNumeric, ofResource, resourcesOf } from "./cells";
 
 const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
   waits: t`Waits and throughput`,
@@ -41,7 +41,7 @@ const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
 
 const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
   waits: t`Waiting times of workloads that started in this period, and workloads that finished, were preempted or were evicted.`,
-  usage: t`Hours of one core, one GiB, or one unit of any other resource. A device slice is charged the larger of its memory and core shares; stranded remainders are not charged.`,
+  usage: t`Hours of one resource at a time. A device slice is charged the larger of its memory and core shares; stranded remainders are not charged.`,
   idle: t`Devices that were held but hardly used, according to monitors. Devices without a monitor are listed separately.`,
   preemptions: t`Preemptions: victim, preemptor and reason.`,
 });
@@ -97,6 +97,11 @@ function columnTitle({ name, title }: Report["columns"][number]): string {
   return columnTitles()[name] ?? title;
 }
 
+/** Where the reader chose no groups, and the page does not begin with the server's: who used most. */
+const USUAL_GROUPS: Partial<Record<(typeof REPORT_KINDS)[number], ReportGroup[]>> = { usage: ["user"] };
+/** What a picture begins with, where it is not the first column. */
+const DRAWN_FIRST: Partial<Record<(typeof REPORT_KINDS)[number], string>> = { idle: "idle_device_hours" };
+
 export interface ReportsPageProps {
   filters: ReportFilters;
   onFilter: (filters: ReportFilters) => void;
@@ -108,11 +113,14 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
   const by = (filters.by?.split(",") ?? []) as ReportGroup[];
   const selection: ReportSelection = {
     kind,
-    by,
+    by: by.length === 0 ? (USUAL_GROUPS[kind] ?? []) : by,
     range: boundedRange(parseTimeRange(filters), REPORT_RANGE),
   };
   const report = useQuery(reportQuery(cluster, selection));
   const several = useIsSeveral();
+  const resources = report.data === undefined ? [] : resourcesOf(report.data);
+  const resource = resources.find((each) => each === filters.resource) ?? resources[0];
+  const usual = selection.by.map((name) => groupTitles()[name] ?? name).join(", ") || t`default groups`;
   const groups = (report.data?.by ?? []).filter((name) => several || name !== "cluster" || by.includes(name));
   return (
     <>
@@ -139,12 +147,21 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
           fallback={REPORT_RANGE}
           onChange={(range) => onFilter({ ...withoutTime(filters), ...range })}
         />
+        {resource !== undefined && (
+          <NativeSelect
+            label={t`Resource`}
+            size="xs"
+            value={resource}
+            data={resources.map((value) => ({ value, label: hoursOf(value) }))}
+            onChange={(event) => onFilter({ ...filters, resource: event.currentTarget.value })}
+          />
+        )}
         {groups.length > 0 && (
           <MultiSelect
             label={t`Group by`}
             size="xs"
             miw={260}
-            placeholder={by.length === 0 ? t`default groups` : ""}
+            placeholder={by.length === 0 ? usual : ""}
             data={groups.map((value) => ({ value, label: groupTitles()[value] ?? value }))}
             value={by}
             onChange={(chosen) => {
@@ -163,15 +180,31 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
         </Panel>
       )}
       {report.isPending && <Skeleton height={320} />}
-      {report.data !== undefined && report.error === null && <ReportView kind={kind} report={report.data} />}
+      {report.data !== undefined && report.error === null && (
+        <ReportView
+          kind={kind}
+          report={resource === undefined ? report.data : ofResource(report.data, resource)}
+          hours={resource === undefined ? undefined : hoursOf(resource)}
+        />
+      )}
     </>
   );
 }
 
-function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; report: Report }) {
+interface ReportViewProps {
+  kind: (typeof REPORT_KINDS)[number];
+  report: Report;
+  /** What the column of hours is called, where it is of one resource. */
+  hours: string | undefined;
+}
+
+function ReportView({ kind, report, hours }: ReportViewProps) {
+  const titleOf = (column: Report["columns"][number]) =>
+    column.name === "hours" && hours !== undefined ? hours : columnTitle(column);
   const numeric = report.columns.filter(isNumeric);
   const [chosen, choose] = useState<string>();
-  const column = numeric.find(({ name }) => name === chosen) ?? numeric[0];
+  const first = numeric.find(({ name }) => name === DRAWN_FIRST[kind]) ?? numeric[0];
+  const column = numeric.find(({ name }) => name === chosen) ?? first;
   if (report.rows.length === 0 || column === undefined) {
     return (
       <Panel>
@@ -193,25 +226,31 @@ function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; rep
             size="xs"
             aria-label={t`Value in the chart`}
             value={column.name}
-            data={numeric.map((each) => ({ value: each.name, label: columnTitle(each) }))}
+            data={numeric.map((each) => ({ value: each.name, label: titleOf(each) }))}
             onChange={(event) => choose(event.currentTarget.value)}
           />
         }
       >
         <BarPicture
-          title={`${titles()[kind]}: ${columnTitle(column)}`}
+          title={`${titles()[kind]}: ${titleOf(column)}`}
           bars={bars}
           format={(value) => formatCell(value, column.kind, report.currency)}
         />
       </Panel>
       <Panel flush>
-        <ReportTable report={report} title={titles()[kind]} />
+        <ReportTable report={report} title={titles()[kind]} titleOf={titleOf} />
       </Panel>
     </Stack>
   );
 }
 
-function ReportTable({ report, title }: { report: Report; title: string }) {
+interface ReportTableProps {
+  report: Report;
+  title: string;
+  titleOf: (column: Report["columns"][number]) => string;
+}
+
+function ReportTable({ report, title, titleOf }: ReportTableProps) {
   const { columns, rows, totals, currency } = report;
   return (
     <ScrollArea viewportProps={{ tabIndex: 0, "aria-label": title }}>
@@ -220,7 +259,7 @@ function ReportTable({ report, title }: { report: Report; title: string }) {
           <Table.Tr>
             {columns.map((column) => (
               <Table.Th key={column.name} ta={isNumeric(column) ? "right" : "left"}>
-                {columnTitle(column)}
+                {titleOf(column)}
               </Table.Th>
             ))}
           </Table.Tr>

@@ -9,6 +9,8 @@ export interface ReportFilters extends TimeRange {
   report?: (typeof REPORT_KINDS)[number];
   /** With commas between them. */
   by?: string;
+  /** Of the report on use: the one that is shown. */
+  resource?: string;
 }
 
 export function parseReportFilters(search: Record<string, unknown>): ReportFilters {
@@ -16,5 +18,6 @@ export function parseReportFilters(search: Record<string, unknown>): ReportFilte
   const report = REPORT_KINDS.find((kind) => kind === search.report);
   if (report !== undefined && report !== "waits") filters.report = report;
   if (typeof search.by === "string" && /^[a-z_]+(,[a-z_]+)*$/.test(search.by)) filters.by = search.by;
+  if (typeof search.resource === "string" && search.resource !== "") filters.resource = search.resource;
   return filters;
 }
