@@ -6,6 +6,11 @@ import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
 import { DataTable, type DataTableProps } from "./data-table";
+import { useDistanceFromTop } from "./distance-from-top";
+
+/** Below a list, in px: the edge of the page, and the list's own foot. */
+const EDGE = 22;
+const FOOT = 42;
 
 export type PagedList<Row> = UseInfiniteQueryResult<InfiniteData<{ results: Row[] }>>;
 
@@ -51,15 +56,16 @@ export function PagedTable<Row extends object>({
   const { fetchNextPage } = list;
   const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
   const first = useFirstRead(list);
+  const [above, start] = useDistanceFromTop();
   if (first.error !== null) {
     return (
       <QueryError title={t`${label} cannot be shown`} query={{ error: first.error, refetch: list.refetch }} />
     );
   }
   return (
-    <Panel flush {...(title === undefined ? {} : { title })} aside={aside}>
+    <Panel ref={start} flush {...(title === undefined ? {} : { title })} aside={aside}>
       <DataTable
-        height="max(420px, calc(100dvh - 180px))"
+        height={`max(420px, calc(100dvh - ${above + (foot === undefined ? EDGE : EDGE + FOOT)}px))`}
         {...table}
         label={label}
         rows={rows}

@@ -26,7 +26,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     (workload) => workload.namespace,
     {
       hideBelow: 1000,
-      width: "9%",
+      width: "10%",
       sort: "namespace",
     },
   ),
@@ -36,11 +36,11 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     meta: { width: "142px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStateBadge workload={original} />,
   },
-  clusterQueueColumn({ hideBelow: 760, below: 2, width: "11%", sort: "cluster_queue" }),
+  clusterQueueColumn({ hideBelow: 760, below: 2, width: "15%", sort: "cluster_queue" }),
   {
     id: "requests",
     header: () => t`Requests`,
-    meta: { hideBelow: 1240, width: "19%" },
+    meta: { hideBelow: 1240, width: "15%" },
     cell: ({ row: { original } }) => {
       const lines = summarizeRequests(original.pod_sets);
       return <span title={lines.join(" · ")}>{lines[0] ?? "–"}</span>;

@@ -133,7 +133,6 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
           const { sort: _, ...others } = view;
           onView(sort === undefined ? others : { ...others, sort });
         }}
-        height="max(420px, calc(100dvh - 250px))"
         empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
         foot={
           <Group
