@@ -1,8 +1,8 @@
 /** The columns of the decision log. */
 import { t } from "@lingui/core/macro";
-import { Tooltip } from "@mantine/core";
 import type { Decision } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
+import { DecisionWhy } from "@/components/decision-why";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
 import { clusterQueueColumn, timeColumn } from "@/components/table/columns";
@@ -26,22 +26,12 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
       </WorkloadLink>
     ),
   },
-  clusterQueueColumn({ hideBelow: 1000, width: "11%" }),
+  clusterQueueColumn({ hideBelow: 1000, width: "15%" }),
   {
     id: "why",
     header: () => t`Why`,
-    meta: { hideBelow: 760, width: "44%", below: 2 },
-    cell: ({ row: { original } }) => (
-      <Tooltip
-        label={original.message}
-        disabled={original.message === ""}
-        multiline
-        maw={480}
-        openDelay={400}
-      >
-        <span>{original.message || original.reason}</span>
-      </Tooltip>
-    ),
+    meta: { hideBelow: 760, width: "38%", below: 2 },
+    cell: ({ row: { original } }) => <DecisionWhy decision={original} />,
   },
   {
     id: "cycle",

@@ -1,5 +1,7 @@
 /** The actions of the scheduler's decision log: labels and colours. */
 import { t } from "@lingui/core/macro";
+import { formatDuration } from "../time";
+import { shortReason } from "./pending-reason";
 import type { StatusLook } from "./workload-state";
 
 type Look = Pick<StatusLook, "label" | "color">;
@@ -20,4 +22,24 @@ export const DECISION_ACTIONS = ["Admit", "Preempt", "Evict", "Inadmissible", "S
 
 export function decisionLook(action: string): Look {
   return looks()[action] ?? { label: action, color: "gray" };
+}
+
+interface Decided {
+  action: string;
+  reason: string;
+  /** As the API has it: of an admission how long the workload waited, and the flavors of its pod sets. */
+  detail: Readonly<Record<string, unknown>>;
+}
+
+/** Why, in a few words: of an admission the wait before it and the flavors, of all else the reason. */
+export function whyInShort({ action, reason, detail }: Decided): string {
+  if (action !== "Admit") return reason === "" ? "" : shortReason(reason);
+  const { waited_seconds: waited, pod_sets: podSets } = detail;
+  const flavors = Array.isArray(podSets) ? new Set(podSets.flatMap(flavorsOf)) : new Set<string>();
+  const words = typeof waited === "number" ? [t`waited ${formatDuration(waited)}`] : [];
+  return [...words, ...flavors].join(" · ");
+}
+
+function flavorsOf(podSet: { flavors?: Record<string, string> }): string[] {
+  return Object.values(podSet.flavors ?? {});
 }
