@@ -125,6 +125,11 @@ def test_charts_begin_with_what_the_server_kept(page: Page, log_in: Callable[[st
     expect(chart).to_be_visible()
     # A sample each fifteen seconds: the arrow keys walk them.
     expect(chart).to_have_attribute("aria-valuemax", re.compile(r"^[1-9]\d*$"))
+    demand = history.get_by_role("figure", name="GPUs: demand, held and busy")
+    expect(demand).to_contain_text(re.compile(r"Demand\s*\d"))
+    expect(history.get_by_role("slider")).to_have_count(1)
+    history.get_by_role("button", name="All charts").click()
+    expect(history.get_by_role("slider").nth(3)).to_be_visible()
     history.get_by_role("button", name="Time: Last 15 minutes").click()
     page.get_by_role("button", name="Last 6 hours").click()
     expect(page).to_have_url(re.compile("last=6h"))

@@ -1,6 +1,6 @@
 /** A card with a title: the frame of everything on a page. */
 import { Group, Paper, type PaperProps, Title } from "@mantine/core";
-import type { ReactNode } from "react";
+import type { ReactNode, Ref } from "react";
 import classes from "./panel.module.css";
 
 export interface PanelProps extends PaperProps {
@@ -9,12 +9,14 @@ export interface PanelProps extends PaperProps {
   aside?: ReactNode;
   /** Without inner padding, for tables that reach the edge. */
   flush?: boolean;
+  className?: string;
+  ref?: Ref<HTMLDivElement>;
   children: ReactNode;
 }
 
-export function Panel({ title, aside, flush = false, children, ...paper }: PanelProps) {
+export function Panel({ title, aside, flush = false, className, ref, children, ...paper }: PanelProps) {
   return (
-    <Paper component="section" className={classes.panel} {...paper}>
+    <Paper ref={ref} component="section" className={`${classes.panel} ${className ?? ""}`} {...paper}>
       {title !== undefined && (
         <Group className={classes.head} justify="space-between" gap="xs">
           <Title order={2} className={classes.title}>

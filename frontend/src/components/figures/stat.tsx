@@ -1,4 +1,4 @@
-/** One number that matters, with its name, a note and, where it is a share, a bar. */
+/** One number that matters, with its name, a note and, where it is a share, a bar; a second, thin one beside it. */
 import { Paper, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Meter, type MeterSegment } from "./meter";
@@ -8,7 +8,13 @@ export interface StatProps {
   label: string;
   value: ReactNode;
   note?: ReactNode;
-  meter?: { segments: MeterSegment[]; total: number; label: string };
+  meter?: StatMeter & { second?: StatMeter };
+}
+
+interface StatMeter {
+  segments: MeterSegment[];
+  total: number;
+  label: string;
 }
 
 export function Stat({ label, value, note, meter }: StatProps) {
@@ -16,7 +22,8 @@ export function Stat({ label, value, note, meter }: StatProps) {
     <Paper className={classes.stat} data-live>
       <Text className={classes.label}>{label}</Text>
       <div className={`${classes.value} kw-number`}>{value}</div>
-      {meter !== undefined && <Meter {...meter} />}
+      {meter !== undefined && <Meter segments={meter.segments} total={meter.total} label={meter.label} />}
+      {meter?.second !== undefined && <Meter {...meter.second} height={4} />}
       {note !== undefined && <div className={`${classes.note} kw-number`}>{note}</div>}
     </Paper>
   );

@@ -1,12 +1,13 @@
 /** The cluster's history, on the overview. */
+import { useState } from "react";
 import { waiting } from "@/api/live/live-data";
 import type { LiveData } from "@/api/types";
-import { DEVICE_METRICS, DeviceCharts, deviceTail } from "./device-charts";
+import { DEVICE_METRICS, DemandChart, DeviceCharts, deviceTail } from "./device-charts";
 import { HistorySection } from "./history-section";
 import { useHistory } from "./use-history";
 import { WORKLOAD_METRICS, WorkloadCharts } from "./workload-charts";
 
-const METRICS = [...WORKLOAD_METRICS, ...DEVICE_METRICS];
+const METRICS = [...WORKLOAD_METRICS, ...DEVICE_METRICS, "devices_demanded"] as const;
 
 function read(data: LiveData) {
   return [
@@ -16,12 +17,24 @@ function read(data: LiveData) {
   ];
 }
 
+/** One chart as wide as the page; the others after a click. */
 export function ClusterHistory() {
   const { frame, error, refetch } = useHistory({ scope: "cluster", metrics: METRICS }, read);
+  const [folded, setFolded] = useState(true);
   return (
-    <HistorySection marks={frame} error={error} onRetry={() => void refetch()}>
-      <WorkloadCharts {...frame} />
-      <DeviceCharts {...frame} cores={false} />
+    <HistorySection
+      marks={frame}
+      error={error}
+      onRetry={() => void refetch()}
+      fold={{ folded, onFold: setFolded }}
+    >
+      <DemandChart {...frame} />
+      {!folded && (
+        <>
+          <WorkloadCharts {...frame} />
+          <DeviceCharts {...frame} cores={false} />
+        </>
+      )}
     </HistorySection>
   );
 }

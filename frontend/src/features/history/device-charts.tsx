@@ -71,6 +71,25 @@ export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: 
   );
 }
 
+/** What is wanted of all devices, what is held and what of it does anything: all in devices. */
+export function DemandChart(frame: ChartFrame) {
+  return (
+    <HistoryChart
+      {...frame}
+      wide
+      title={t`GPUs: demand, held and busy`}
+      format={formatAverage}
+      lines={[
+        { metric: "devices", label: t`Total`, color: LIMIT, limit: true },
+        { metric: "devices_demanded", label: t`Demand`, color: "var(--mantine-color-yellow-6)" },
+        { metric: "devices_held", label: t`Held`, color: HELD, fill: true },
+        { metric: "cores_used_percent", label: t`Busy`, color: USED, per: 100 },
+      ]}
+      empty={noDevices()}
+    />
+  );
+}
+
 export function HeldChart(frame: ChartFrame) {
   return (
     <HistoryChart

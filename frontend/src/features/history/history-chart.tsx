@@ -17,6 +17,7 @@ const TimeSeries = lazy(async () => ({
 }));
 
 const HEIGHT = 180;
+const WIDE_HEIGHT = 220;
 /** Charts of this name share one cursor. */
 const CURSOR = "history";
 
@@ -26,6 +27,8 @@ export interface ChartLine extends SeriesKey {
   fill?: boolean;
   /** A limit: drawn dashed. */
   limit?: boolean;
+  /** What a value is divided by, where its unit is not that of the chart. */
+  per?: number;
 }
 
 export interface HistoryChartProps {
@@ -45,10 +48,13 @@ export interface HistoryChartProps {
   aside?: ReactNode;
   /** What is missing when there is no value at all. */
   empty?: string;
+  /** Across all columns of the page, and higher. */
+  wide?: boolean;
 }
 
 export function HistoryChart(props: HistoryChartProps) {
-  const { title, series, aside, empty = t`No measurements in this period.` } = props;
+  const { title, series, aside, wide = false, empty = t`No measurements in this period.` } = props;
+  const height = wide ? WIDE_HEIGHT : HEIGHT;
   const [asTable, setAsTable] = useState(false);
   const choose = useChooseRange();
   const lines = series === undefined ? [] : drawn(series, props.lines);
@@ -56,6 +62,7 @@ export function HistoryChart(props: HistoryChartProps) {
   return (
     <Panel
       title={title}
+      {...(wide ? { className: classes.wide } : {})}
       aside={
         <>
           {aside}
@@ -74,10 +81,10 @@ export function HistoryChart(props: HistoryChartProps) {
       }
     >
       {series === undefined && (
-        <Skeleton role="status" height={HEIGHT + 26} aria-label={t`${title}: loading`} />
+        <Skeleton role="status" height={height + 26} aria-label={t`${title}: loading`} />
       )}
       {series !== undefined && !known && (
-        <div className={classes.empty} style={{ height: HEIGHT + 26 }}>
+        <div className={classes.empty} style={{ height: height + 26 }}>
           {empty}
         </div>
       )}
@@ -85,7 +92,7 @@ export function HistoryChart(props: HistoryChartProps) {
         <ValueTable title={title} times={series.times} lines={lines} format={props.format} />
       )}
       {series !== undefined && known && !asTable && (
-        <Suspense fallback={<Skeleton height={HEIGHT + 26} />}>
+        <Suspense fallback={<Skeleton height={height + 26} />}>
           <TimeSeries
             label={title}
             times={series.times}
@@ -94,7 +101,7 @@ export function HistoryChart(props: HistoryChartProps) {
             format={props.format}
             ticks={props.ticks ?? "decimal"}
             atLeast={props.atLeast ?? 1}
-            height={HEIGHT}
+            height={height}
             {...windowOf(series, props.range)}
             marks={props.marks}
             onZoom={choose}
@@ -119,8 +126,9 @@ function windowOf(series: HistorySeries, range: TimeRange) {
 
 /** A line that does not exist in the data is left out; one without a value is drawn as "no data". */
 function drawn(series: HistorySeries, lines: readonly ChartLine[]): TimeSeriesLine[] {
-  return lines.flatMap(({ label, color, fill, limit, ...key }) => {
-    const values = series.find(key);
+  return lines.flatMap(({ label, color, fill, limit, per, ...key }) => {
+    const found = series.find(key);
+    const values = per === undefined ? found : found?.map((value) => (value === null ? null : value / per));
     return values === undefined
       ? []
       : [{ label, color, values, ...(fill ? { fill } : {}), ...(limit ? { limit } : {}) }];

@@ -1,7 +1,7 @@
 /** Whether the parts that the numbers depend on are alive. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Group, Skeleton, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useCluster, useLive } from "@/api/cluster";
@@ -11,6 +11,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
+import classes from "./overview.module.css";
 
 const ROLES = {
   scheduler: () => t`Scheduler`,
@@ -27,9 +28,9 @@ export function ClusterHealth() {
   const first = useFirstRead(overview);
   const health = overview.data?.health;
   return (
-    <Panel title={t`Health`}>
-      <Stack gap={14}>
-        {first.waits && <Skeleton height={150} />}
+    <Panel title={t`Health`} mt="md">
+      <div className={classes.health}>
+        {first.waits && <Skeleton height={40} width={320} />}
         {first.error !== null && (
           <QueryError
             title={t`Health is unknown`}
@@ -82,10 +83,10 @@ export function ClusterHealth() {
                 </Trans>
               </Part>
             )}
-            <UnservedKinds {...health.job_kinds} />
           </>
         )}
-      </Stack>
+      </div>
+      {health !== undefined && <UnservedKinds {...health.job_kinds} />}
     </Panel>
   );
 }
@@ -99,7 +100,7 @@ function UnservedKinds({ missing, disabled }: { missing: string[]; disabled: str
   return lines
     .filter((line) => line.names.length > 0)
     .map((line) => (
-      <Text key={line.why} fz="xs" c="var(--kw-muted)">
+      <Text key={line.why} fz="xs" c="var(--kw-muted)" mt={8}>
         {line.why}: {line.names.join(", ")}
       </Text>
     ));
@@ -109,32 +110,51 @@ function StreamHealth() {
   const alive = useLive((live) => live.status === "live");
   const time = useLive((live) => live.time);
   return (
-    <Part name={t`Live stream`} alive={alive} dead={t`Stale`}>
+    <Line
+      name={t`Live stream`}
+      look={alive ? { label: t`Alive`, color: "teal" } : { label: t`Stale`, color: "orange" }}
+    >
       <Trans>
         last update <Ago time={time} />
       </Trans>
-    </Part>
+    </Line>
   );
 }
 
-function Part({
-  name,
-  alive,
-  dead,
-  children,
-}: {
+interface PartProps {
   name: string;
   alive: boolean;
   dead: string;
   children: ReactNode;
+}
+
+/** While the page hears nothing, that a part was alive says nothing of now. */
+function Part({ name, alive, dead, children }: PartProps) {
+  const heard = useLive((live) => live.staleSince === null);
+  const well = heard ? { label: t`Alive`, color: "teal" } : { label: t`Unknown`, color: "gray" };
+  return (
+    <Line name={name} look={alive ? well : { label: dead, color: "orange" }}>
+      {children}
+    </Line>
+  );
+}
+
+function Line({
+  name,
+  look,
+  children,
+}: {
+  name: string;
+  look: { label: string; color: string };
+  children: ReactNode;
 }) {
   return (
     <div>
-      <Group justify="space-between" wrap="nowrap">
+      <Group gap="xs" wrap="nowrap">
         <Text fz="sm" fw={550}>
           {name}
         </Text>
-        <BadgeDot label={alive ? t`Alive` : dead} color={alive ? "teal" : "orange"} />
+        <BadgeDot {...look} />
       </Group>
       <Text fz="xs" c="var(--kw-muted)">
         {children}

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LiveDevice } from "@/api/types";
-import { deviceSums } from "./judgement";
+import { deviceSums, usageSums } from "./judgement";
 
 const device = (change: Partial<LiveDevice>): LiveDevice => ({
   node: "n",
@@ -44,4 +44,13 @@ it("counts as free only what takes slices, and as idle only what is held and was
 it("says nothing of idle devices where no monitor reports", () => {
   expect(deviceSums(DEVICES, []).idle).toBeNull();
   expect(deviceSums(DEVICES, [{ uuid: "idle", utilization_percent: null }]).idle).toBeNull();
+});
+
+it("adds up what is measured, and nothing where no monitor says it", () => {
+  const usage = [
+    { memory_used_mib: 1_000, utilization_percent: null },
+    { memory_used_mib: 500, utilization_percent: null },
+    { memory_used_mib: null, utilization_percent: null },
+  ];
+  expect(usageSums(usage)).toEqual({ memoryMib: 1_500, busyPercent: null });
 });

@@ -33,6 +33,18 @@ export function deviceSums(
   };
 }
 
+/** What the monitors measure, over all devices that have one; null where none measures it. */
+export function usageSums(usage: readonly Pick<DeviceUsage, "memory_used_mib" | "utilization_percent">[]) {
+  const sum = (values: (number | null)[]) => {
+    const known = values.filter((value) => value !== null);
+    return known.length === 0 ? null : known.reduce((whole, value) => whole + value, 0);
+  };
+  return {
+    memoryMib: sum(usage.map(({ memory_used_mib: memory }) => memory)),
+    busyPercent: sum(usage.map(({ utilization_percent: busy }) => busy)),
+  };
+}
+
 export interface NodeOfDevices {
   node: string;
   entries: { uuid: string; device: LiveDevice }[];

@@ -1,11 +1,13 @@
 /** Is the cluster well, how full is it, who waits, and what was decided last? */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Grid, Skeleton } from "@mantine/core";
-import { useSuspenseQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
-import { useLive } from "@/api/cluster";
+import { Skeleton } from "@mantine/core";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { type ReactNode, useMemo } from "react";
+import { useCluster, useLive } from "@/api/cluster";
+import { deviceUsageQuery } from "@/api/devices";
 import { waiting } from "@/api/live/live-data";
+import { overviewQuery } from "@/api/overview";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { LiveTotals } from "@/api/types";
 import { Stat } from "@/components/figures/stat";
@@ -14,6 +16,7 @@ import { formatCount, formatMib, formatShare } from "@/lib/quantity";
 import { ClusterHealth } from "./cluster-health";
 import { HeatMap } from "./heat-map";
 import { HottestQueues } from "./hottest-queues";
+import { usageSums } from "./judgement";
 import { JudgementLine } from "./judgement-line";
 import { MyJobs } from "./my-jobs";
 import classes from "./overview.module.css";
@@ -32,47 +35,44 @@ export function OverviewPage({ history }: { history: ReactNode }) {
       <PageHeader title={t`Overview`} />
       {username !== undefined && !admin && <MyJobs username={username} />}
       <JudgementLine />
-      <Grid gap="md" mb="md">
-        <Grid.Col span={{ base: 12, lg: 8 }}>
-          <HeatMap />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, lg: 4 }}>
-          <HottestQueues />
-        </Grid.Col>
-      </Grid>
+      <HeatMap />
+      <div className={classes.history}>{history}</div>
       {totals === undefined ? <StatSkeletons /> : <Totals totals={totals} />}
-      <Grid mt="md" gap="md">
-        <Grid.Col span={{ base: 12, md: 6, lg: 4 }}>
-          <PendingReasons />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 6, lg: 4 }}>
-          <ClusterHealth />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, lg: 4 }}>
-          <QuotaUse />
-        </Grid.Col>
-        <Grid.Col span={12}>{history}</Grid.Col>
-        <Grid.Col span={12}>
-          <RecentDecisions />
-        </Grid.Col>
-      </Grid>
+      <div className={classes.lists}>
+        <HottestQueues />
+        <PendingReasons />
+        <QuotaUse />
+      </div>
+      <RecentDecisions />
+      <ClusterHealth />
     </>
   );
 }
 
 function Totals({ totals }: { totals: LiveTotals }) {
+  const use = useUse();
+  // A workload on hold waits for its user: the judgement counts it apart, and so does this.
+  const counted = useQuery(overviewQuery(useCluster())).data?.totals;
   const meter = (used: number, total: number, label: string) => ({
     segments: [{ value: used, color: "var(--kw-used)", label }],
     total,
     label,
   });
   const memory = t`${formatMib(totals.used_memory_mib)} of ${formatMib(totals.memory_mib)}`;
+  const really = (used: number, total: number) => {
+    const label = t`Actual use: ${formatShare(used, total)}`;
+    return { second: { segments: [{ value: used, color: REALLY_USED, label }], total, label } };
+  };
   return (
     <div className={classes.totals}>
       <Stat
         label={t`Pending workloads`}
-        value={formatCount(waiting(totals))}
-        note={t`${formatCount(totals.inadmissible)} inadmissible`}
+        value={formatCount(counted?.pending ?? waiting(totals))}
+        note={
+          counted === undefined
+            ? t`${formatCount(totals.inadmissible)} inadmissible`
+            : t`${formatCount(counted.held)} more on hold`
+        }
       />
       <Stat
         label={t`Admitted workloads`}
@@ -99,17 +99,39 @@ function Totals({ totals }: { totals: LiveTotals }) {
       <Stat
         label={t`GPU memory held`}
         value={formatShare(totals.used_memory_mib, totals.memory_mib)}
-        meter={meter(totals.used_memory_mib, totals.memory_mib, memory)}
-        note={memory}
+        meter={{
+          ...meter(totals.used_memory_mib, totals.memory_mib, memory),
+          ...(use.memoryMib === null ? {} : really(use.memoryMib, totals.memory_mib)),
+        }}
+        note={
+          use.memoryMib === null
+            ? memory
+            : t`${memory}, actual use ${formatShare(use.memoryMib, totals.memory_mib)}`
+        }
       />
       <Stat
         label={t`GPU cores held`}
         value={formatShare(totals.used_cores_percent, totals.cores_percent)}
-        meter={meter(totals.used_cores_percent, totals.cores_percent, t`GPU cores held`)}
-        note={t`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} devices' worth`}
+        meter={{
+          ...meter(totals.used_cores_percent, totals.cores_percent, t`GPU cores held`),
+          ...(use.busyPercent === null ? {} : really(use.busyPercent, totals.cores_percent)),
+        }}
+        note={
+          use.busyPercent === null
+            ? t`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} devices' worth`
+            : t`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} devices' worth, busy ${formatShare(use.busyPercent, totals.cores_percent)}`
+        }
       />
     </div>
   );
+}
+
+const REALLY_USED = "var(--mantine-color-teal-6)";
+
+/** What the monitors of all devices measure now. */
+function useUse() {
+  const usage = useQuery(deviceUsageQuery(useCluster())).data?.results;
+  return useMemo(() => usageSums(usage ?? []), [usage]);
 }
 
 function StatSkeletons() {

@@ -8,6 +8,7 @@ import { latestDecisionsQuery } from "@/api/decisions";
 import type { Decision } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
+import { DecisionWhy } from "@/components/decision-why";
 import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
@@ -30,7 +31,6 @@ export function RecentDecisions() {
           <Trans>All decisions</Trans>
         </TextLink>
       }
-      h="100%"
     >
       {first.waits && <Skeleton height={220} />}
       {first.error !== null && (
@@ -56,7 +56,6 @@ export function RecentDecisions() {
 function DecisionRow({ decision }: { decision: Decision }) {
   const { label, color } = decisionLook(decision.action);
   const { namespace, workload_name: name } = decision;
-  const why = decision.message || decision.reason;
   return (
     <Group gap="xs" wrap="nowrap">
       <BadgeDot label={label} color={color} />
@@ -69,8 +68,8 @@ function DecisionRow({ decision }: { decision: Decision }) {
       >
         <MiddleEllipsis text={`${namespace}/${name}`} />
       </TextLink>
-      <Text fz="xs" c="var(--kw-muted)" truncate title={why} flex={1} visibleFrom="sm">
-        {why === label ? "" : why}
+      <Text fz="xs" truncate flex={1} component="span">
+        <DecisionWhy decision={decision} />
       </Text>
       <Text fz="xs" c="var(--kw-muted)" ml="auto" style={{ whiteSpace: "nowrap" }}>
         <Ago time={decision.decided_at} />

@@ -62,7 +62,9 @@ test("the selection is widened to all that match, and the action names what it d
 
   await user.click(screen.getByRole("button", { name: "Hold" }));
   const question = await screen.findByRole("dialog", { name: "Hold 3 workloads?" });
-  expect(within(question).getByText(/The selection contains all workloads that matched the filters/)).toBeTruthy();
+  expect(
+    within(question).getByText(/The selection contains all workloads that matched the filters/),
+  ).toBeTruthy();
   const effects = within(question).getByRole("status").textContent;
   expect(effects).toContain("1 workload stops: a/w-3");
   expect(effects).toContain("2 waiting workloads leave their places in the queue: a/w-1, a/w-2");
