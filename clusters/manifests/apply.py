@@ -120,6 +120,7 @@ def apply_documents(
     if len(applied_set) > _MAX_SET_NAME:
         raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
     objects, skipped = read_objects(documents, StoredObjects(cluster), skip_unsupported=skip_unsupported)
+    objects, left = _without_existing(cluster, objects)
     access = access_of(user, cluster) if user is not None else None
     _authorise(access, objects, prune)
     if prune or any(found.kind.name not in OURS for found in objects):
@@ -134,7 +135,7 @@ def apply_documents(
             applied = _Call(cluster, actor, applied_set, now).store(objects)
             _check_tree(access, cluster, objects)
             if prune:
-                kept = {(done.kind, _key(done)) for done in applied}
+                kept = {(done.kind, _key(done)) for done in applied} | left
                 applied += prune_set(cluster, applied_set, kept, actor=actor, force=force, now=now)
             finish_deletions(cluster)
             transaction.set_rollback(dry_run)
@@ -143,6 +144,20 @@ def apply_documents(
             f"Another request stored one of these objects at the same time. Nothing was stored; apply again. {error}"
         ) from error
     return ApplyResult(tuple(applied), dry_run, tuple(skipped))
+
+
+def _without_existing(cluster: Cluster, objects: list[Object]) -> tuple[list[Object], set[tuple[str, str]]]:
+    """Return the objects without shared ones of a translation that exist already, and the kinds and keys of these."""
+    left: set[tuple[str, str]] = set()
+    for found in objects:
+        if (
+            found.shared
+            and CONFIGURATION_KINDS[found.kind.name]
+            .model.objects.filter(cluster=cluster, name=found.meta.name)
+            .exists()
+        ):
+            left.add(found.identity)
+    return [found for found in objects if not (found.shared and found.identity in left)], left
 
 
 def _key(done: Applied) -> str:

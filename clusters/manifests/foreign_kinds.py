@@ -20,14 +20,12 @@ FOREIGN_GROUPS: Final[Mapping[str, str]] = {
 
 _LEFT_TO_THE_CLUSTER: Final = "Leave it out of this call, and apply it with kubectl"
 REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
-    ("batch.volcano.sh", "Job"): "Write it as a JobSet with a replicated job for each task, or as a Job: either starts "
-    "whole or not at all",
     ("batch.volcano.sh", "CronJob"): "Write it as a CronJob of batch/v1 whose jobTemplate names a queue",
-    ("scheduling.volcano.sh", "PodGroup"): "Write its name as the label kueue.x-k8s.io/pod-group-name of its pods, and "
-    "minMember as their annotation kueue.x-k8s.io/pod-group-total-count",
-    ("scheduling.volcano.sh", "Queue"): "Write it as a ClusterQueue and a LocalQueue: deserved is nominalQuota, "
-    "capability is nominalQuota plus borrowingLimit, guarantee is nominalQuota less lendingLimit, weight is "
-    "fairSharing.weight",
+    ("flow.volcano.sh", "JobFlow"): "Apply the jobs of its templates one after the other, or use a workflow engine",
+    ("flow.volcano.sh", "JobTemplate"): "Write its spec as a Job of batch.volcano.sh/v1alpha1, which is translated",
+    ("scheduling.volcano.sh", "PodGroup"): "Apply it together with the pods that name it, or write its name as the "
+    "label kueue.x-k8s.io/pod-group-name of its pods, and minMember as their annotation "
+    "kueue.x-k8s.io/pod-group-total-count",
     ("apps", "ReplicaSet"): "Write it as a Deployment, which has ReplicaSets of its own",
     ("autoscaling", "HorizontalPodAutoscaler"): f"{_LEFT_TO_THE_CLUSTER}: the workloads of its Deployment follow",
     **dict.fromkeys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from accounts.exceptions import ManifestErrors, UnsupportedKind
@@ -15,6 +15,8 @@ from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.foreign_kinds import FOREIGN_GROUPS, REPLACEMENTS
 from clusters.manifests.kinds import KINDS, JobDocumentKind, group_of, version_of
 from clusters.manifests.kueue_config_map import held_configuration
+from clusters.manifests.translation.translated import Translation
+from clusters.manifests.translation.translations import translate_all
 from queues.manifests.bounds import size_mistake
 from queues.manifests.documents import Document
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ObjectMeta, ValidationReport
@@ -32,11 +34,13 @@ nothing here depends on the others, but on the ConfigMap of a device plugin."""
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object of the call, read; `meta` identifies it."""
+    """An object of the call, read; `meta` identifies it. `shared`: a translation needs it, and one that exists stays as
+    it is."""
 
     kind: ManifestKind
     meta: ObjectMeta
     submitted: Submitted[Any]
+    shared: bool = False
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -55,14 +59,20 @@ def read_objects(
     """
     reports: list[ValidationReport] = []
     objects: list[Object] = []
+    unpacked: list[tuple[ValidationReport, str, Mapping[str, Any]]] = []
     for document in documents:
         report = ValidationReport(document.index, document.source)
         reports.append(report)
-        for path, content in _unpacked(document, report):
-            held = held_configuration(content, report, path)
-            found = _read_object(report, *(held or (path, content)), there)
-            if found is not None:
-                objects.append(found)
+        unpacked += [(report, path, content) for path, content in _unpacked(document, report)]
+    translated = translate_all([content for _, _, content in unpacked])
+    for place, (report, path, content) in enumerate(unpacked):
+        if place in translated:
+            objects += _read_translated(report, path, translated[place], there, reports)
+            continue
+        held = held_configuration(content, report, path)
+        found = _read_object(report, *(held or (path, content)), there)
+        if found is not None:
+            objects.append(found)
     _refuse_twins(objects)
     errors: list[LocatedError] = []
     skipped: list[LocatedError] = []
@@ -75,6 +85,31 @@ def read_objects(
     for report in reports:
         report.errors = []
     return objects, skipped
+
+
+def _read_translated(
+    report: ValidationReport,
+    path: str,
+    translation: Translation,
+    there: Objects | None,
+    reports: list[ValidationReport],
+) -> Iterator[Object]:
+    """Yield our objects for one of another scheduler. What is lost is a warning of the first; mistakes in ours name the
+    object that it became."""
+    for refusal in translation.refusals:
+        place = f"{path}.{refusal.path}" if path else refusal.path
+        report.error(place, refusal.value, refusal.rule, refusal.remedy, refusal.reason)
+    shared = [*translation.shared]
+    for manifest in [*translation.manifests, *shared] if not translation.refusals else ():
+        own = ValidationReport(report.document, report.source)
+        reports.append(own)
+        found = _read_object(own, f"(as {manifest['kind']})", manifest, there)
+        if found is None:
+            continue
+        if manifest is translation.manifests[0]:
+            for note in translation.lost:
+                own.warn(f"{path}.{note.path}" if path else note.path, f"is lost: {note.text}")
+        yield replace(found, shared=manifest in shared)
 
 
 def _as_exception(errors: list[LocatedError]) -> ManifestErrors:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from django.db.models import F, QuerySet
 
 from queues.api.label_selector import label_text
+from queues.manifests.translated_condition import translated_condition
 from queues.models import PodSet, Workload
 from queues.querysets import queue_time, workload_state, workload_version
 from queues.services.visibility import Reader
@@ -70,7 +71,9 @@ def workloads_json(
 def workload_detail_json(row: dict[str, Any], reader: Reader) -> dict[str, Any]:
     """One workload with its conditions and the device slices that it holds: two queries more."""
     [body] = workloads_json([row], {row["cluster_name"]: reader})
-    body["conditions"] = [condition_json(condition) for condition in reader.conditions(body["conditions"])]
+    translated = translated_condition(body["annotations"], body["created_at"])
+    conditions = [*reader.conditions(body["conditions"]), *([translated] if translated else [])]
+    body["conditions"] = [condition_json(condition) for condition in conditions]
     body["admission_checks"] = [
         condition_json(state) for state in reader.conditions(body.pop("admission_check_states"))
     ]

@@ -70,5 +70,8 @@ JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 NICE: Final = "kueueweb.io/nice"
 """Ours, on jobs and workloads: how much lower their multifactor priority is."""
 
-COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB, NICE)
+TRANSLATED: Final = "kueueweb.io/translated"
+"""Ours, on an object that was translated from one of another scheduler: its source, and what became of its fields."""
+
+COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB, NICE, TRANSLATED)
 """Annotations of a job that its workload repeats, beside those of the provisioning prefix."""

@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from accounts.services.object_status import Status, server_metadata, timestamp
+from queues.manifests.translated_condition import translated_condition
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import write_workload
 from queues.models import PodSet, ServedObject, Workload
@@ -122,8 +123,9 @@ def workload_status(row: Workload) -> Status:
             "clusterQueue": row.cluster_queue_name,
             "podSetAssignments": [_assignment(pod_set) for pod_set in pod_sets],
         }
-    if row.conditions:
-        status["conditions"] = row.conditions
+    translated = translated_condition(row.annotations, row.created_at)
+    if row.conditions or translated:
+        status["conditions"] = [*row.conditions, *([translated] if translated else [])]
     if row.admission_check_states:
         status["admissionChecks"] = row.admission_check_states
     if row.requeue_count or row.requeue_at:

@@ -14,16 +14,11 @@ pytestmark = pytest.mark.django_db
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "manifests" / "seed-examples").glob("*.yaml"))
 NOT_TAKEN = {
-    "003-07-job-volcano-job.yaml": "Unsupported value: Job of Volcano",
     "003-08-podgroup-pod-group.yaml": "Unsupported value: PodGroup of Volcano",
-    "003-09-queue-high-priority-queue.yaml": "Unsupported value: Queue of Volcano",
-    "003-10-queue-guaranteed-queue.yaml": "Unsupported value: Queue of Volcano",
-    "003-11-job-ai-mixed-job.yaml": "Unsupported value: Job of Volcano",
     "003-12-horizontalpodautoscaler-inference-hpa.yaml": "Unsupported value: HorizontalPodAutoscaler of Kubernetes",
-    "003-15-queue-ai-training-queue.yaml": "Unsupported value: Queue of Volcano",
-    "003-16-job-distributed-training.yaml": "Unsupported value: Job of Volcano",
 }
-TAKEN = [path for path in EXAMPLES if path.name not in NOT_TAKEN]
+HALF_A_DEVICE = "003-11-job-ai-mixed-job.yaml"
+TAKEN = [path for path in EXAMPLES if path.name not in {*NOT_TAKEN, HALF_A_DEVICE}]
 
 
 @pytest.fixture
@@ -53,6 +48,18 @@ def test_a_kind_that_is_not_taken_is_named_and_nothing_is_stored(cluster: Cluste
     assert error.path == "kind"
     assert error.rule.startswith(NOT_TAKEN[path.name])
     assert not Namespace.objects.exists()
+
+
+def test_half_a_device_is_refused_with_what_to_write_and_taken_as_that(cluster: Cluster) -> None:
+    text = next(path for path in EXAMPLES if path.name == HALF_A_DEVICE).read_text()
+    with pytest.raises(ManifestErrors) as caught:
+        apply_manifests(cluster, text, user=None)
+    (error,) = caught.value.errors
+    assert error.path == "spec.tasks[1].template.spec.containers[0].resources.requests[nvidia.com/gpu]"
+    assert 'nvidia.com/gpu: "1" with nvidia.com/gpumem-percentage: "50"' in error.remedy
+    written = text.replace('gpu: "0.5"', 'gpu: "1"\n                  nvidia.com/gpumem-percentage: "50"')
+    (applied,) = apply_manifests(cluster, written, user=None).objects
+    assert (applied.kind, applied.action) == ("JobSet", "created")
 
 
 def test_all_examples_apply_one_after_the_other(cluster: Cluster) -> None:

@@ -1,0 +1,102 @@
+"""`manage.py convert`: write the objects of other schedulers as ours, with a report of each field that changes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.exceptions import ManifestErrors
+from clusters.manifests import to_yaml
+from clusters.manifests.translation.translated import JsonObject, Translation
+from clusters.manifests.translation.translations import translate_all
+from queues.manifests.documents import read_documents
+from queues.manifests.kueue_keys import QUEUE_NAME
+
+_LOCAL_QUEUE: Final = "kueue.x-k8s.io/v1beta2"
+
+
+class Command(BaseCommand):
+    """Convert files; a mistake in any of them ends the command, and nothing is written."""
+
+    help = "Write Volcano's Queues, Jobs and PodGroups as ours to the output, and a report of each field to the errors."
+    requires_system_checks: list[str] = []  # needs neither database nor network
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("files", nargs="+", type=Path, help="YAML files; other objects in them stay as they are")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Convert all files together: queues refer to each other, and pods to their group."""
+        contents = [content for path in options["files"] for content in _contents(path)]
+        translations = translate_all(contents)
+        refused = [
+            f"{_named(contents[place])}, {refusal.path}: {refusal.value!r}: {refusal.rule}. {refusal.remedy}".rstrip()
+            for place, made in translations.items()
+            for refusal in made.refusals
+        ]
+        if refused:
+            raise CommandError("\n".join(["Nothing was converted:", *refused]))
+        self.stdout.write(to_yaml(converted(contents, translations)))
+        for place, made in sorted(translations.items()):
+            self._report(_named(contents[place]), made)
+
+    def _report(self, name: str, made: Translation) -> None:
+        for note in made.lost:
+            self.stderr.write(self.style.WARNING(f"lost: {name}, {note.path}: {note.text}"))
+        for note in made.kept:
+            self.stderr.write(f"kept: {name}, {note.path}: {note.text}")
+
+
+def converted(contents: Sequence[Mapping[str, Any]], translations: Mapping[int, Translation]) -> list[JsonObject]:
+    """Return our manifests: what all share first, then each object, then a LocalQueue for each queue of a namespace."""
+    shared = [manifest for made in translations.values() for manifest in made.shared]
+    objects: list[JsonObject] = []
+    for place, content in enumerate(contents):
+        objects += translations[place].manifests if place in translations else [dict(content)]
+    return [*shared, *objects, *_local_queues(objects)]
+
+
+def _local_queues(objects: Iterable[JsonObject]) -> list[JsonObject]:
+    there = {(_namespace(each), each["metadata"]["name"]) for each in objects if each.get("kind") == "LocalQueue"}
+    named = {
+        (_namespace(each), queue)
+        for each in objects
+        if (queue := ((each.get("metadata") or {}).get("labels") or {}).get(QUEUE_NAME))
+    }
+    return [
+        {
+            "apiVersion": _LOCAL_QUEUE,
+            "kind": "LocalQueue",
+            "metadata": {"name": queue, "namespace": namespace},
+            "spec": {"clusterQueue": queue},
+        }
+        for namespace, queue in sorted(named - there)
+    ]
+
+
+def _namespace(content: Mapping[str, Any]) -> str:
+    return str((content.get("metadata") or {}).get("namespace") or "default")
+
+
+def _contents(path: Path) -> list[Mapping[str, Any]]:
+    try:
+        documents = read_documents(path.read_bytes())
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    except ManifestErrors as error:
+        raise CommandError(f"{path}: {error}") from error
+    found: list[Mapping[str, Any]] = []
+    for document in documents:
+        content = document.content
+        items = content.get("items") if content.get("kind") == "List" else None
+        found += [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else [content]
+    return found
+
+
+def _named(content: Mapping[str, Any]) -> str:
+    metadata = content.get("metadata")
+    name = metadata.get("name", "?") if isinstance(metadata, Mapping) else "?"
+    return f"{content.get('kind')} {name}"

@@ -1,0 +1,267 @@
+"""Queues of Volcano (scheduling.volcano.sh) as ClusterQueues and Cohorts (pure).
+
+A queue with children is a Cohort, any other one a ClusterQueue. All are below the Cohort `root`, which divides what the
+nodes have by the sharing policy that is Volcano's plugin: `capacity` where a queue says what it deserves, else
+`proportion`. docs/scheduling.md says which field of ours carries which claim.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from clusters.manifests.translation.translated import JsonObject, Translation, metadata_of
+from scheduling.manifest import MistakeReason
+from scheduling.model.quantity import format_amount, parse_amount
+
+API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
+ROOT: Final = "root"
+FLAVOR: Final = "default"
+_ALWAYS: Final = ("cpu", "memory", "nvidia.com/gpu")
+"""Resources that Volcano's queues share without naming them."""
+_NEVER_RECLAIM: Final = "kueueweb.io/never-reclaim"
+_QUEUE_PRIORITY: Final = "kueueweb.io/queue-priority"
+_POLICY: Final = "kueueweb.io/sharing-policy"
+_NODE_QUOTAS: Final = "kueueweb.io/node-quotas"
+_FIELDS: Final = frozenset(
+    {
+        "weight", "capability", "guarantee", "deserved", "reclaimable", "parent", "priority", "type", "affinity",
+        "extendClusters", "dequeueStrategy",
+    }
+)  # fmt: skip
+_LOST: Final = {
+    "affinity": "no node groups: give the queue a ResourceFlavor whose nodeLabels choose the nodes",
+    "extendClusters": "no other clusters: use MultiKueue",
+    "type": "has no meaning in Volcano's scheduler either",
+}
+
+_KEPT: Final = {
+    "weight": "fairSharing.weight",
+    "guarantee": "nominalQuota less lendingLimit",
+    "deserved": "nominalQuota",
+    "capability": "nominalQuota plus borrowingLimit",
+    "parent": "the Cohort of this name",
+    "dequeueStrategy": "queueingStrategy; Volcano's scheduler does not read it",
+}
+Amounts = dict[str, int]
+
+
+def translate_queues(queues: Sequence[Mapping[str, Any]], flavor: str = FLAVOR) -> list[Translation]:
+    """Return a translation for each queue, in their order. The first has the Cohort `root` and the flavor as shared
+    manifests. Raises AttributeError, KeyError, TypeError or ValueError for an object that is no queue."""
+    policy = "capacity" if any((_spec(queue).get("deserved") or {}) for queue in queues) else "proportion"
+    tree = _Tree(queues, policy)
+    resources = _resources(queues)
+    done = [_Queue(queue, tree, resources, flavor).translation() for queue in queues]
+    if done and all(_name(queue) != ROOT for queue in queues):
+        done[0].shared += [_flavor(flavor), _root(policy, resources, flavor, tree.below(ROOT, "nominal"))]
+    return done
+
+
+def _name(queue: Mapping[str, Any]) -> str:
+    return str(queue["metadata"]["name"])
+
+
+def _parent(queue: Mapping[str, Any]) -> str:
+    return str(_spec(queue).get("parent") or ROOT)
+
+
+class _Tree:
+    """The queues of a request by their parents. A quota of Volcano's contains those of the queues below; ours does not,
+    so that a Cohort gets what is beyond them."""
+
+    def __init__(self, queues: Sequence[Mapping[str, Any]], policy: str) -> None:
+        self.policy = policy
+        self._claims = {_name(queue): _claims(queue) for queue in queues}
+        self._parents = {_name(queue): _parent(queue) for queue in queues if _name(queue) != ROOT}
+        for claims in self._claims.values():
+            claims["nominal"] = claims["deserved" if policy == "capacity" else "guarantee"]
+
+    def is_parent(self, name: str) -> bool:
+        return name == ROOT or name in self._parents.values()
+
+    def is_cyclic(self, name: str) -> bool:
+        """Whether a queue is below itself."""
+        seen, above = {name}, self._parents.get(name, ROOT)
+        while above in self._parents and above not in seen:
+            seen.add(above)
+            above = self._parents[above]
+        return above in seen
+
+    def own(self, name: str, claim: str) -> Amounts:
+        """What a queue claims beyond the queues below it."""
+        below = self.below(name, claim)
+        return {key: max(0, amount - below.get(key, 0)) for key, amount in self._claims[name][claim].items()}
+
+    def whole(self, name: str, claim: str) -> Amounts:
+        """What a queue and those below it claim together."""
+        below, claimed = self.below(name, claim), self._claims[name][claim]
+        return {key: max(claimed.get(key, 0), below.get(key, 0)) for key in {**claimed, **below}}
+
+    def below(self, name: str, claim: str) -> Amounts:
+        children = [child for child, parent in self._parents.items() if parent == name and not self.is_cyclic(child)]
+        return _sum(self.whole(child, claim) for child in children)
+
+
+def _spec(queue: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec: Mapping[str, Any] = queue.get("spec") or {}
+    return spec
+
+
+def _resources(queues: Iterable[Mapping[str, Any]]) -> list[str]:
+    named = {name for queue in queues for claim in _claims(queue).values() for name in claim if name != "pods"}
+    return [*_ALWAYS, *sorted(named - {*_ALWAYS})]
+
+
+def _claims(queue: Mapping[str, Any]) -> dict[str, Amounts]:
+    spec = _spec(queue)
+    guarantee = (spec.get("guarantee") or {}).get("resource") or {}
+    texts = {"capability": spec.get("capability"), "deserved": spec.get("deserved"), "guarantee": guarantee}
+    return {
+        claim: {name: parse_amount(name, text) for name, text in (amounts or {}).items()}
+        for claim, amounts in texts.items()
+    }
+
+
+def _sum(all_amounts: Iterable[Amounts]) -> Amounts:
+    total: Amounts = {}
+    for amounts in all_amounts:
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _flavor(name: str) -> JsonObject:
+    return {"apiVersion": API_VERSION, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}}
+
+
+def _root(policy: str, resources: Sequence[str], flavor: str, promised: Amounts) -> JsonObject:
+    """The Cohort that divides what nodes have, less what its queues have as quota of their own."""
+    cells = [
+        {"flavor": flavor, "resource": name, "share": "100%", "headroom": format_amount(name, promised.get(name, 0))}
+        for name in resources
+    ]
+    annotations = {_POLICY: policy, _NODE_QUOTAS: json.dumps(cells)}
+    zeros = [{"name": name, "nominalQuota": "0"} for name in resources]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Cohort",
+        "metadata": {"name": ROOT, "annotations": annotations},
+        "spec": {"resourceGroups": [_group(resources, flavor, zeros)]},
+    }
+
+
+def _group(resources: Sequence[str], flavor: str, cells: list[JsonObject]) -> JsonObject:
+    return {"coveredResources": [*resources], "flavors": [{"name": flavor, "resources": cells}]}
+
+
+class _Queue:
+    """One queue on its way to a ClusterQueue, or to a Cohort."""
+
+    def __init__(self, queue: Mapping[str, Any], tree: _Tree, resources: Sequence[str], flavor: str) -> None:
+        self._queue, self._spec, self._name = queue, _spec(queue), _name(queue)
+        self._tree, self._resources, self._flavor = tree, resources, flavor
+        self._is_parent = tree.is_parent(self._name)
+        self._made = Translation(f"{queue['apiVersion']} Queue")
+
+    def translation(self) -> Translation:
+        made = self._made
+        metadata = {**metadata_of(self._queue), "name": self._name}
+        metadata.pop("namespace", None)
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **self._annotations()}
+        self._check()
+        self._report()
+        kind = "Cohort" if self._is_parent else "ClusterQueue"
+        manifest = {
+            "apiVersion": API_VERSION,
+            "kind": kind,
+            "metadata": {key: value for key, value in metadata.items() if value},
+            "spec": self._cohort_spec() if self._is_parent else self._cluster_queue_spec(),
+        }
+        made.manifests.append(made.annotated(manifest))
+        return made
+
+    def _annotations(self) -> dict[str, str]:
+        annotations = {}
+        if self._spec.get("reclaimable") is False and not self._is_parent:
+            annotations[_NEVER_RECLAIM] = "true"
+        if self._spec.get("priority") and not self._is_parent:
+            annotations[_QUEUE_PRIORITY] = str(int(self._spec["priority"]))
+        if self._name == ROOT:
+            annotations[_POLICY] = self._tree.policy
+        return annotations
+
+    def _cluster_queue_spec(self) -> JsonObject:
+        spec: JsonObject = {"cohortName": _parent(self._queue), "namespaceSelector": {}}
+        if self._spec.get("dequeueStrategy") == "fifo":
+            spec["queueingStrategy"] = "StrictFIFO"
+        return {
+            **spec,
+            **self._weight(),
+            "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [_group(self._resources, self._flavor, self._cells())],
+        }
+
+    def _cohort_spec(self) -> JsonObject:
+        spec: JsonObject = {} if self._name == ROOT else {"parentName": _parent(self._queue)}
+        return {**spec, **self._weight(), "resourceGroups": [_group(self._resources, self._flavor, self._cells())]}
+
+    def _weight(self) -> JsonObject:
+        weight = int(self._spec.get("weight") or 1)
+        return {} if weight == 1 else {"fairSharing": {"weight": str(weight)}}
+
+    def _cells(self) -> list[JsonObject]:
+        if self._tree.is_cyclic(self._name):
+            return []
+        return [self._cell(name) for name in self._resources]
+
+    def _cell(self, resource: str) -> JsonObject:
+        tree, claims = self._tree, _claims(self._queue)
+        nominal = tree.own(self._name, "nominal").get(resource, 0)
+        cell: JsonObject = {"name": resource, "nominalQuota": format_amount(resource, nominal)}
+        if resource in claims["guarantee"]:
+            kept = tree.own(self._name, "guarantee")[resource]
+            cell["lendingLimit"] = format_amount(resource, max(0, nominal - kept))
+        if claims["capability"].get(resource) and self._name != ROOT:
+            whole = tree.whole(self._name, "nominal").get(resource, 0)
+            cell["borrowingLimit"] = format_amount(resource, max(0, claims["capability"][resource] - whole))
+        return cell
+
+    def _check(self) -> None:
+        claims, made = _claims(self._queue), self._made
+        for name in sorted(self._spec.keys() - _FIELDS):
+            made.refuse(f"spec.{name}", self._spec[name], "unknown field", reason=MistakeReason.UNKNOWN_FIELD)
+        if self._tree.is_cyclic(self._name):
+            made.refuse("spec.parent", _parent(self._queue), "the queue is below itself", "Name another parent.")
+        order = (("guarantee", "deserved"), ("guarantee", "capability"), ("deserved", "capability"))
+        for low, high in order:
+            path = "spec.guarantee.resource" if low == "guarantee" else "spec.deserved"
+            for name, amount in claims[low].items():
+                limit = claims[high].get(name)
+                if limit is not None and amount > limit:
+                    rule = f"must be at most {high} ({format_amount(name, limit)})"
+                    made.refuse(f"{path}[{name}]", format_amount(name, amount), rule, f"Lower it, or raise {high}.")
+
+    def _report(self) -> None:
+        spec, made = self._spec, self._made
+        for name in _KEPT.keys() & spec.keys():
+            made.keep(f"spec.{name}", _KEPT[name])
+        for name in _LOST.keys() & spec.keys():
+            made.lose(f"spec.{name}", _LOST[name])
+        for name, annotation in (("reclaimable", _NEVER_RECLAIM), ("priority", _QUEUE_PRIORITY)):
+            if spec.get(name) not in (None, True, 0):
+                self._report_annotation(name, annotation)
+        for claim, amounts in _claims(self._queue).items():
+            if "pods" in amounts:
+                made.lose(f"spec.{claim}[pods]", "the number of pods is not a quota")
+        if (self._queue.get("status") or {}).get("state") in ("Closed", "Closing"):
+            made.lose("status.state", "write stopPolicy: Hold, which admits no new workloads")
+        if self._tree.policy == "proportion":
+            made.keep("spec", "what it deserves follows from weight and demand, by the Cohort's sharing policy")
+
+    def _report_annotation(self, name: str, annotation: str) -> None:
+        if self._is_parent:
+            self._made.lose(f"spec.{name}", "a Cohort has none: write it on the queues below")
+        else:
+            self._made.keep(f"spec.{name}", annotation)
