@@ -66,8 +66,12 @@ def read_objects(
         unpacked += [(report, path, content) for path, content in _unpacked(document, report)]
     translated = translate_all([content for _, _, content in unpacked])
     for place, (report, path, content) in enumerate(unpacked):
-        if place in translated:
+        too_large = size_mistake(content, report.document, path) if place in translated else None
+        if too_large is not None:
+            report.errors.append(too_large)
+        elif place in translated:
             objects += _read_translated(report, path, translated[place], there, reports)
+        if place in translated:
             continue
         held = held_configuration(content, report, path)
         found = _read_object(report, *(held or (path, content)), there)

@@ -25,7 +25,7 @@ def translated_condition(annotations: Mapping[str, str], created_at: datetime) -
     told = _read(annotations.get(TRANSLATED, ""))
     if told is None:
         return None
-    lost, kept = (told.get(part) if isinstance(told.get(part), dict) else {} for part in ("lost", "kept"))
+    lost, kept = _fields(told.get("lost")), _fields(told.get("kept"))
     lines = [f"{path} -> lost: {text}" for path, text in lost.items()]
     lines += [f"{path} -> {text}" for path, text in kept.items()]
     message = "; ".join((f"From {told.get('from', 'another scheduler')}", *lines))
@@ -36,6 +36,10 @@ def translated_condition(annotations: Mapping[str, str], created_at: datetime) -
         "message": message[:_MAX_MESSAGE],
         "lastTransitionTime": rfc3339(created_at),
     }
+
+
+def _fields(told: Any) -> Mapping[str, Any]:
+    return told if isinstance(told, Mapping) else {}
 
 
 def _read(text: str) -> dict[str, Any] | None:

@@ -132,7 +132,7 @@ def read_spec(job: Mapping[str, Any]) -> VolcanoJobSpec:
     min_success = spec.get("minSuccess")
     ttl = spec.get("ttlSecondsAfterFinished")
     return VolcanoJobSpec(
-        name=metadata["name"],
+        name=metadata.get("name") or metadata["generateName"],
         namespace=metadata.get("namespace", ""),
         uid=metadata.get("uid", ""),
         tasks=tasks,

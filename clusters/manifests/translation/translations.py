@@ -3,7 +3,9 @@ their group."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from clusters.manifests.translation.translated import Translation
@@ -13,6 +15,7 @@ from clusters.manifests.translation.volcano_queue_objects import translate_queue
 
 JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 QUEUE: Final = ("scheduling.volcano.sh/v1beta1", "Queue")
+POD: Final = ("v1", "Pod")
 POD_GROUP: Final = ("scheduling.volcano.sh/v1beta1", "PodGroup")
 TRANSLATED_KINDS: Final = (JOB, QUEUE, POD_GROUP)
 
@@ -26,11 +29,15 @@ def translate_all(contents: Sequence[Content]) -> dict[int, Translation]:
     queues = [place for place, content in enumerate(contents) if _kind(content) == QUEUE]
     done = _tried(lambda: translate_queues([contents[place] for place in queues]), "Queue")
     found |= dict(zip(queues, done if isinstance(done, list) else [done] * len(queues), strict=True))
+    members: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, content in enumerate(contents):
+        if _kind(content) == POD and (name := _group_of(content)):
+            members[_key(content)[0], name].append(place)
     for place, content in enumerate(contents):
         if _kind(content) == JOB:
-            found[place] = _one(lambda content=content: translate_job(content), "Job")
+            found[place] = _one(partial(translate_job, content), "Job")
         elif _kind(content) == POD_GROUP:
-            found |= _pod_group(place, contents)
+            found |= _pod_group(place, contents, members.get(_key(content), []))
     return found
 
 
@@ -38,13 +45,7 @@ def _kind(content: Content) -> tuple[Any, Any]:
     return content.get("apiVersion"), content.get("kind")
 
 
-def _pod_group(place: int, contents: Sequence[Content]) -> dict[int, Translation]:
-    key = _key(contents[place])
-    members = [
-        number
-        for number, content in enumerate(contents)
-        if _kind(content) == ("v1", "Pod") and key == (_key(content)[0], _tried_name(content))
-    ]
+def _pod_group(place: int, contents: Sequence[Content], members: list[int]) -> dict[int, Translation]:
     if not members:
         return {}
     made = _one(lambda: translate_pod_group(contents[place], [contents[number] for number in members]), "PodGroup")
@@ -58,7 +59,7 @@ def _key(content: Content) -> tuple[str, str]:
     return str(known.get("namespace") or "default"), str(known.get("name") or "")
 
 
-def _tried_name(content: Content) -> str:
+def _group_of(content: Content) -> str:
     try:
         return group_of(content)
     except (AttributeError, TypeError):

@@ -15,6 +15,8 @@ from clusters.jobs.volcano.job_rules import JobMistake, policy_mistakes, spec_mi
 from clusters.jobs.volcano.job_spec import JobAction, JobEvent, Policy, TaskSpec, VolcanoJobSpec, read_spec
 from clusters.manifests.translation.translated import JsonObject, Translation, metadata_of
 from queues.manifests import kueue_keys as keys
+from queues.manifests.bounds import MAX_OBJECT_BYTES, MAX_REPLICAS
+from queues.manifests.workload import MAX_POD_SETS
 from scheduling.manifest import MistakeReason
 from scheduling.manifest.field_reader import INT32_MAX
 
@@ -33,6 +35,8 @@ _TASK_FIELDS: Final = frozenset(
         "partitionPolicy",
     }
 )  # fmt: skip
+_MAX_NAMES: Final = 2**16
+"""Characters of the names of all pods: Linux starts no process with a variable of 128 KiB."""
 _REASONS: Final = {
     "Required value": MistakeReason.REQUIRED,
     "Duplicate value": MistakeReason.DUPLICATE,
@@ -79,6 +83,9 @@ def translate_job(content: Mapping[str, Any]) -> Translation:
     if made.refusals:
         return made
     job = read_spec(content)
+    if job.replicas > MAX_REPLICAS:
+        made.refuse("spec.tasks", job.replicas, f"must have at most {MAX_REPLICAS} pods", "Split the job.")
+        return made
     _note_mistakes(spec_mistakes(job), made)
     if not made.refusals:
         made.manifests.append(made.annotated(_Job(content, job, made).manifest()))
@@ -87,6 +94,10 @@ def translate_job(content: Mapping[str, Any]) -> Translation:
 
 def _check_fields(content: Mapping[str, Any], made: Translation) -> None:
     spec = content["spec"]
+    if len(spec.get("tasks") or ()) > MAX_POD_SETS:
+        rule = f"must have at most {MAX_POD_SETS} tasks: each is a pod set of the workload"
+        made.refuse("spec.tasks", len(spec["tasks"]), rule, "Split the job.", MistakeReason.TOO_MANY)
+        return
     for name in sorted(spec.keys() - _SPEC_FIELDS):
         made.refuse(f"spec.{name}", None, "unknown field", reason=MistakeReason.UNKNOWN_FIELD)
     for number, task in enumerate(spec.get("tasks") or ()):
@@ -113,6 +124,17 @@ class _Job:
     def __init__(self, content: Mapping[str, Any], job: VolcanoJobSpec, made: Translation) -> None:
         self._content, self._spec, self._job, self._made = content, content["spec"], job, made
         self._plugins = plugins_of(job)
+        self._tells_names = "svc" in self._plugins and self._names_fit()
+
+    def _names_fit(self) -> bool:
+        """Whether the names of all pods fit into the variables of all containers, and are known."""
+        containers = sum(len(_containers(task.template.get("spec") or {})) for task in self._job.tasks)
+        characters = sum(task.replicas * (2 * len(self._job.name) + len(task.name) + 16) for task in self._job.tasks)
+        small = characters <= _MAX_NAMES and containers * characters <= MAX_OBJECT_BYTES
+        fits = small and bool(self._content["metadata"].get("name"))
+        if not fits:
+            self._made.lose("spec.plugins[svc]:variables", "too many pods, or no name yet: no variables name the pods")
+        return fits
 
     def manifest(self) -> JsonObject:
         self._report()
@@ -172,7 +194,7 @@ class _Job:
         spec: JsonObject = {"replicatedJobs": replicated, **self._job_set_policies()}
         if "svc" in self._plugins:
             publishes = flags_of(self._plugins["svc"]).get("publish-not-ready-addresses") == "true"
-            spec["network"] = {"enableDNSHostnames": True, "subdomain": job.name, "publishNotReadyAddresses": publishes}
+            spec["network"] = {"enableDNSHostnames": True, "publishNotReadyAddresses": publishes}
         if job.ttl_seconds is not None:
             spec["ttlSecondsAfterFinished"] = job.ttl_seconds
         return self._object("jobset.x-k8s.io/v1alpha2", "JobSet", spec)
@@ -257,11 +279,11 @@ class _Job:
         if "env" in self._plugins:
             reference = {"fieldRef": {"fieldPath": index_path}}
             values += [{"name": name, "valueFrom": reference} for name in ("VK_TASK_INDEX", "VC_TASK_INDEX")]
-        for task, names in hosts if "svc" in self._plugins else ():
+        for task, names in hosts if self._tells_names else ():
             prefix = f"VC_{task.name.upper().replace('-', '_')}"
             values += [{"name": f"{prefix}_HOSTS", "value": ",".join(names)}]
             values += [{"name": f"{prefix}_NUM", "value": str(len(names))}]
-        for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())] if values else ():
+        for container in _containers(spec) if values else ():
             there = {entry.get("name") for entry in container.get("env") or ()}
             container["env"] = [*(container.get("env") or ()), *(each for each in values if each["name"] not in there)]
 
@@ -294,7 +316,8 @@ class _Job:
         return max(0, self._job.max_retry - 1)
 
     def _job_set_policies(self) -> JsonObject:
-        job, found = self._job, {}
+        job = self._job
+        found: JsonObject = {}
         everything = [*job.policies, *(policy for task in job.tasks for policy in task.policies)]
         if _action_on(everything, JobEvent.POD_FAILED) is JobAction.RESTART_JOB:
             found["failurePolicy"] = {"maxRestarts": self._allowed_restarts()}
@@ -382,6 +405,10 @@ class _Job:
         for number, task in enumerate(self._job.tasks):
             if task.depends_on:
                 self._made.lose(f"spec.tasks[{number}].dependsOn", why)
+
+
+def _containers(spec: Mapping[str, Any]) -> list[JsonObject]:
+    return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
 def _action_on(policies: Iterable[Policy], event: JobEvent) -> JobAction | None:

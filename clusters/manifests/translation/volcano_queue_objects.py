@@ -8,6 +8,7 @@ nodes have by the sharing policy that is Volcano's plugin: `capacity` where a qu
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -45,6 +46,9 @@ _KEPT: Final = {
     "dequeueStrategy": "queueingStrategy; Volcano's scheduler does not read it",
 }
 Amounts = dict[str, int]
+_SUMMED: Final = ("nominal", "guarantee")
+_MAX_RESOURCES: Final = 64
+"""Resources of a group of quotas, as in Kueue."""
 
 
 def translate_queues(queues: Sequence[Mapping[str, Any]], flavor: str = FLAVOR) -> list[Translation]:
@@ -74,34 +78,41 @@ class _Tree:
     def __init__(self, queues: Sequence[Mapping[str, Any]], policy: str) -> None:
         self.policy = policy
         self._claims = {_name(queue): _claims(queue) for queue in queues}
-        self._parents = {_name(queue): _parent(queue) for queue in queues if _name(queue) != ROOT}
         for claims in self._claims.values():
             claims["nominal"] = claims["deserved" if policy == "capacity" else "guarantee"]
+        parents = {_name(queue): _parent(queue) for queue in queues if _name(queue) != ROOT}
+        self._children: dict[str, list[str]] = defaultdict(list)
+        for name, parent in parents.items():
+            self._children[parent].append(name)
+        ordered = [ROOT, *sorted({parent for parent in parents.values() if parent not in parents} - {ROOT})]
+        for name in ordered:
+            ordered += self._children.get(name, ())
+        self._reached = {*ordered}
+        self._below: dict[str, dict[str, Amounts]] = {}
+        for name in reversed(ordered):
+            children = self._children.get(name, ())
+            self._below[name] = {claim: _sum(self.whole(child, claim) for child in children) for claim in _SUMMED}
 
     def is_parent(self, name: str) -> bool:
-        return name == ROOT or name in self._parents.values()
+        return name == ROOT or name in self._children
 
     def is_cyclic(self, name: str) -> bool:
-        """Whether a queue is below itself."""
-        seen, above = {name}, self._parents.get(name, ROOT)
-        while above in self._parents and above not in seen:
-            seen.add(above)
-            above = self._parents[above]
-        return above in seen
+        """Whether the parents of a queue lead round in a circle."""
+        return name != ROOT and name not in self._reached
 
     def own(self, name: str, claim: str) -> Amounts:
-        """What a queue claims beyond the queues below it."""
+        """Return the part of a queue's claim beyond those of the queues below it."""
         below = self.below(name, claim)
         return {key: max(0, amount - below.get(key, 0)) for key, amount in self._claims[name][claim].items()}
 
     def whole(self, name: str, claim: str) -> Amounts:
-        """What a queue and those below it claim together."""
+        """Return the claim of a queue and of those below it together."""
         below, claimed = self.below(name, claim), self._claims[name][claim]
         return {key: max(claimed.get(key, 0), below.get(key, 0)) for key in {**claimed, **below}}
 
     def below(self, name: str, claim: str) -> Amounts:
-        children = [child for child, parent in self._parents.items() if parent == name and not self.is_cyclic(child)]
-        return _sum(self.whole(child, claim) for child in children)
+        """Return the claims of the queues below one together."""
+        return self._below.get(name, {}).get(claim, {})
 
 
 def _spec(queue: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -111,7 +122,10 @@ def _spec(queue: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _resources(queues: Iterable[Mapping[str, Any]]) -> list[str]:
     named = {name for queue in queues for claim in _claims(queue).values() for name in claim if name != "pods"}
-    return [*_ALWAYS, *sorted(named - {*_ALWAYS})]
+    found = [*_ALWAYS, *sorted(named - {*_ALWAYS})]
+    if len(found) > _MAX_RESOURCES:
+        raise ValueError(f"the queues of the request name {len(found)} resources: at most {_MAX_RESOURCES} are covered")
+    return found
 
 
 def _claims(queue: Mapping[str, Any]) -> dict[str, Amounts]:
@@ -233,7 +247,7 @@ class _Queue:
         for name in sorted(self._spec.keys() - _FIELDS):
             made.refuse(f"spec.{name}", self._spec[name], "unknown field", reason=MistakeReason.UNKNOWN_FIELD)
         if self._tree.is_cyclic(self._name):
-            made.refuse("spec.parent", _parent(self._queue), "the queue is below itself", "Name another parent.")
+            made.refuse("spec.parent", _parent(self._queue), "the parents form a circle", "Name another parent.")
         order = (("guarantee", "deserved"), ("guarantee", "capability"), ("deserved", "capability"))
         for low, high in order:
             path = "spec.guarantee.resource" if low == "guarantee" else "spec.deserved"

@@ -73,7 +73,7 @@ def test_a_queue_is_a_cluster_queue_below_a_cohort_that_divides_the_nodes(apply:
         "Cohort root created",
     ]
     queue = ClusterQueue.objects.get()
-    assert (queue.cohort_name, queue.fair_sharing_weight, queue.never_reclaimed) == ("root", 3, True)
+    assert (queue.cohort_name, int(queue.fair_sharing_weight), queue.never_reclaimed) == ("root", 3, True)
     cohort = Cohort.objects.get()
     assert cohort.sharing_policy == "proportion"
     assert (cohort.node_quotas[0]["resource"], cohort.node_quotas[0]["headroom"]) == ("cpu", "2")

@@ -13,6 +13,7 @@ from clusters.manifests.translation.translated import Translation
 from clusters.manifests.translation.translations import translate_all
 from clusters.manifests.translation.volcano_job_objects import translate_job
 
+TOO_MANY_TASKS = "must have at most 18 tasks: each is a pod set of the workload"
 NO_CLAIMS = "is not honoured: the translation makes no claims of volumes"
 
 
@@ -156,6 +157,8 @@ def test_what_cannot_be_said_is_named(content: dict[str, Any], path: str) -> Non
         (job(policies=[{"event": "PodFailed", "action": "Stop"}]), "spec.policies[0].action", "Unsupported value"),
         (job(volumes=[{"mountPath": "/data"}]), "spec.volumes[0]", NO_CLAIMS),
         (job(replicas=3), "spec.replicas", "unknown field"),
+        (job(task(replicas=10**9)), "spec.tasks", "must have at most 50000 pods"),
+        (job(*(task(f"t{n}") for n in range(20))), "spec.tasks", TOO_MANY_TASKS),
     ],
 )  # fmt: skip
 def test_what_volcano_refuses_is_refused_at_its_field(content: dict[str, Any], path: str, rule: str) -> None:
@@ -172,6 +175,20 @@ def test_half_a_device_is_refused_with_what_to_write() -> None:
     (refusal,) = translate_job(content).refusals
     assert refusal.path == "spec.tasks[0].template.spec.containers[0].resources.limits[nvidia.com/gpu]"
     assert 'nvidia.com/gpumem-percentage: "50"' in refusal.remedy
+
+
+def test_names_that_do_not_fit_are_left_out_and_that_is_said() -> None:
+    content = job(task(replicas=40_000), plugins={"svc": []})
+    assert "spec.plugins[svc]:variables" in lost(content)
+    (replicated,) = translated(content)["spec"]["replicatedJobs"]
+    assert "env" not in replicated["template"]["spec"]["template"]["spec"]["containers"][0]
+
+
+def test_a_job_whose_name_is_made_is_translated() -> None:
+    content = job(plugins={"svc": []})
+    content["metadata"] = {"generateName": "train-"}
+    assert translated(content)["metadata"]["generateName"] == "train-"
+    assert "spec.plugins[svc]:variables" in lost(content)
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"tasks": 3}, {"tasks": ["a"]}, {"tasks": [{"replicas": "many"}]}])

@@ -66,10 +66,22 @@ def test_the_quotas_of_a_subtree_are_the_larger_of_its_claim_and_of_those_below(
         assert total(f"q{number}") == max(cpu, below)
 
 
+def test_a_long_chain_of_parents_is_read() -> None:
+    queues = [queue(f"q{number}", parent=f"q{number + 1}", deserved={"cpu": 1}) for number in range(3000)]
+    made = translate_queues(queues)
+    assert cell_of(made[0].manifests[0])["nominalQuota"] == "1"
+    assert {cell_of(each.manifests[0])["nominalQuota"] for each in made[1:]} == {"0"}
+
+
+def test_resources_without_end_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 64"):
+        translate_queues([queue("a", capability={f"example.com/r{number}": 1 for number in range(100)})])
+
+
 def test_queues_below_each_other_are_refused() -> None:
     for made in translate_queues([queue("a", parent="b"), queue("b", parent="a")]):
         assert [(refusal.path, refusal.rule) for refusal in made.refusals] == [
-            ("spec.parent", "the queue is below itself")
+            ("spec.parent", "the parents form a circle")
         ]
 
 
