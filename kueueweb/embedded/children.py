@@ -1,16 +1,14 @@
 """Child processes that never outlive this one, whatever ends it."""
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-_PR_SET_PDEATHSIG = 1
+from accounts.parent_death import to_die_with
 
 
 def start(
@@ -36,7 +34,7 @@ def start(
         cwd=directory,
         start_new_session=True,
         # Runs after the change of user, which would clear the request, and before exec, which keeps it.
-        preexec_fn=_to_die_with(os.getpid(), parent_death_signal),
+        preexec_fn=to_die_with(os.getpid(), parent_death_signal),
         user=user,
         group=_primary_group(user) if user else None,
         extra_groups=[] if user else None,
@@ -61,23 +59,3 @@ def _primary_group(user: str) -> int:
     import pwd
 
     return pwd.getpwnam(user).pw_gid
-
-
-def die_with_parent(parent: int, wish: signal.Signals) -> None:
-    """Let this process, a child of `parent`, get `wish` as soon as that has ended. Only Linux offers it."""
-    ask = _to_die_with(parent, wish)
-    if ask is not None:
-        ask()
-
-
-def _to_die_with(parent: int, wish: signal.Signals) -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    library = ctypes.CDLL(None, use_errno=True)  # loaded before a fork: little is safe after it
-
-    def ask() -> None:
-        library.prctl(_PR_SET_PDEATHSIG, int(wish), 0, 0, 0)
-        if os.getppid() != parent:  # the parent has ended before this request took effect
-            os._exit(1)
-
-    return ask
