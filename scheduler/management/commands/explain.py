@@ -18,6 +18,7 @@ from scheduling.advice.explanation import Explanation, FlavorVerdict
 from scheduling.model.quantity import format_amount
 from scheduling.policies.multifactor import PriorityFactors
 from scheduling.studio.remedies import Remedies, find_remedies
+from scheduling.studio.remedies_json import remedies_json
 from scheduling.studio.remedy import Amount, Remedy, RemedyKind
 
 
@@ -59,24 +60,9 @@ def as_json(found: Explanation, remedies: Remedies | None) -> str:
     """The explanation, and the remedies if they were tried; without the changed objects themselves."""
     answer = asdict(found)
     if remedies is not None:
-        answer["starts_now"], answer["complete"] = remedies.starts_now, remedies.complete
-        answer["remedies"] = [_remedy_json(remedy) for remedy in remedies.remedies]
+        tried = remedies_json(remedies)
+        answer |= {name: tried[name] for name in ("starts_now", "complete", "remedies")}
     return json.dumps(answer, indent=2)
-
-
-def _remedy_json(remedy: Remedy) -> dict[str, Any]:
-    effects = remedy.effects
-    return {
-        "kind": remedy.kind,
-        "field": remedy.field_name,
-        "subject": remedy.subject,
-        "before": dict(remedy.before),
-        "after": dict(remedy.after),
-        "workloads": remedy.workloads,
-        "at_least": remedy.at_least,
-        "monotone": remedy.monotone,
-        "effects": {name: dict(getattr(effects, name)) for name in ("starts", "waits", "preempted", "stopped")},
-    }
 
 
 def as_text(found: Explanation, remedies: Remedies | None) -> Iterator[str]:
