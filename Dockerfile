@@ -24,6 +24,7 @@ COPY gpus gpus
 COPY scheduler scheduler
 COPY history history
 COPY notifications notifications
+COPY studio studio
 COPY clusters clusters
 COPY scheduling scheduling
 COPY --from=frontend /kueueweb/frontend/dist frontend/dist

@@ -34,7 +34,7 @@ COMPOSE = ROOT / "docker-compose.yml"
 PRODUCTION = ROOT / "deploy" / "compose.production.yml"
 WAIT_SECONDS = 90
 # In the order in which compose starts them, by depends_on.
-LASTING = ("web", "scheduler", "push", "beat", "watcher", "webhook", "simulated-cluster", "jobs")
+LASTING = ("web", "scheduler", "push", "beat", "studio", "watcher", "webhook", "simulated-cluster", "jobs")
 
 
 def interpolated(path: Path) -> dict[str, Any]:

@@ -61,6 +61,7 @@ def test_the_watcher_only_reads_and_nobody_else_has_an_account() -> None:
         "scheduler": "default",
         "push": "kueueweb-push",
         "beat": "default",
+        "studio": "default",
         "watcher": "kueueweb-watcher",
         "webhook": "kueueweb-webhook",
     }

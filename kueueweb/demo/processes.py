@@ -44,6 +44,7 @@ def processes(
         Process("push", _worker("push", "--pool", "threads", "--concurrency", "4")),
         Process("watcher", _manage("watch_cluster", "--cluster", "default")),
         Process("beat", _celery("beat")),
+        Process("studio", _manage("studio")),
         *([] if webhook_port is None else [_webhook(webhook_port)]),
         Process(
             "jobs",

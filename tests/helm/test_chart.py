@@ -188,7 +188,7 @@ web:
             variables = {each["name"]: each["value"] for each in container["env"]}
             assert variables["LOG_LEVEL"] == "DEBUG"
             assert ("LOG_FORMAT" in variables) is (name == "web")
-            limit = "2Gi" if name == "web" else {"scheduler": "4Gi", "beat": "512Mi"}.get(name, "1Gi")
+            limit = "2Gi" if name == "web" else {"scheduler": "4Gi", "studio": "4Gi", "beat": "512Mi"}.get(name, "1Gi")
             assert container["resources"]["limits"]["memory"] == limit
 
 
@@ -262,6 +262,7 @@ def test_an_observed_cluster_gets_no_webhook() -> None:
         ("beat.replicas=2", "/beat"),
         ("watcher.replicas=2", "/watcher"),
         ("scheduler.replicas=0", "/scheduler/replicas"),
+        ("studio.podDisruptionBudget.enabled=true", "/studio"),
         ("image.digest=latest", "/image/digest"),
         ("tenants.namespaces={kube-system}", "/tenants/namespaces/0"),
         ("postgresql.password=short", "/postgresql/password"),

@@ -76,7 +76,7 @@ def test_an_upgrade_changes_any_value_and_no_immutable_field(plane: ControlPlane
     trial = sets(postgresql__enabled="true", valkey__enabled="true")
     done(release, "install", "kueueweb", str(CHART), IMAGE, *trial)
     before = {each["metadata"]["name"]: each["spec"]["selector"] for each in stored(plane, "deployments")["items"]}
-    assert set(before) == {"web", "scheduler", "push", "beat", "watcher", "webhook", "postgresql", "valkey"}
+    assert set(before) == {"web", "scheduler", "push", "beat", "studio", "watcher", "webhook", "postgresql", "valkey"}
 
     done(
         release, "upgrade", "kueueweb", str(CHART), *EVERYTHING, "--set=image.tag=2.0", "--set=host=other.example.org",

@@ -61,7 +61,7 @@ def test_every_pod_of_ours_has_probes_limits_and_a_read_only_root(built: Built) 
     pods = {
         each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in built if each["kind"] == "Deployment"
     }
-    assert set(pods) == {"web", "scheduler", "push", "beat", "watcher", "webhook"}
+    assert set(pods) == {"web", "scheduler", "push", "beat", "studio", "watcher", "webhook"}
     for name, pod in pods.items():
         for container in pod["containers"]:
             assert {"livenessProbe", "resources", "securityContext"} <= set(container), name
